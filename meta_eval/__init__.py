@@ -1,0 +1,1 @@
+"""meta_eval: evidence that an AI feature works, which a stranger can recheck."""

@@ -1,0 +1,1 @@
+"""PROOF: what makes a claim checkable. Knows no lane and no Dagster."""
