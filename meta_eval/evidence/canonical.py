@@ -67,7 +67,7 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(str(path), rule, next_step="check the path and its permissions")
 
 
-class _Fault(Exception):
+class _FaultError(Exception):
     """A rule that the strict reader found broken, before its place is known."""
 
 
@@ -114,7 +114,7 @@ def parse_document(data: bytes, *, source: str) -> Any:
         raise _refused(source, rule, offset) from None
     except RecursionError:
         raise _refused(source, _DEEP, _fault_offset(data, _DEEP)) from None
-    except _Fault as fault:
+    except _FaultError as fault:
         raise _refused(source, str(fault), _fault_offset(data, str(fault))) from None
     return value
 
@@ -133,25 +133,25 @@ def _refused(source: str, rule: str, offset: int | None) -> InputError:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise _Fault(_REPEATED)
+        raise _FaultError(_REPEATED)
     return result
 
 
 def _no_constant(_: str) -> None:
-    raise _Fault(_NOT_FINITE)
+    raise _FaultError(_NOT_FINITE)
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise _Fault(_NOT_FINITE)
+        raise _FaultError(_NOT_FINITE)
     return value
 
 
 def _safe_integer(text: str) -> int:
     # int() itself refuses more than 4,300 digits with a ValueError, so the length is looked at first.
     if len(text) > 17 or abs(int(text)) > MAX_SAFE_INTEGER:
-        raise _Fault(_BIG_INTEGER)
+        raise _FaultError(_BIG_INTEGER)
     return int(text)
 
 
@@ -161,14 +161,14 @@ def _check_tree(value: Any) -> None:
         node, depth = stack.pop()
         if isinstance(node, str):
             if not node.isascii() and _has_surrogate(node):
-                raise _Fault(_SURROGATE)
+                raise _FaultError(_SURROGATE)
         elif isinstance(node, (dict, list)):
             if depth > MAX_DEPTH:
-                raise _Fault(_DEEP)
+                raise _FaultError(_DEEP)
             children = node.values() if isinstance(node, dict) else node
             stack.extend((child, depth + 1) for child in children)
             if isinstance(node, dict) and any(_has_surrogate(key) for key in node):
-                raise _Fault(_SURROGATE)
+                raise _FaultError(_SURROGATE)
 
 
 def _has_surrogate(text: str) -> bool:

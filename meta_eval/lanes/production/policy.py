@@ -7,12 +7,15 @@ and `rubrics/production-policy-v1.json` holds the same values under lock.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from meta_eval.evidence.artifacts import Blocker
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import DAY_MS
+from meta_eval.evidence.errors import VerificationError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,3 +84,20 @@ PRODUCTION_POLICY_V1 = Policy(
 )
 CURRENT_POLICY = PRODUCTION_POLICY_V1
 KNOWN_POLICIES = {PRODUCTION_POLICY_V1.digest: PRODUCTION_POLICY_V1}
+
+
+def policy_of(artifact: Mapping[str, Any]) -> Policy:
+    """The policy under which an artifact says it was made.
+
+    Raises:
+        VerificationError: no policy of that digest was ever in force.
+    """
+    policy = KNOWN_POLICIES.get(artifact["policyDigest"])
+    if policy is None:
+        raise VerificationError(artifact["artifact"], "a policy that was never in force", "/policyDigest")
+    return policy
+
+
+def unchanged_policy(made_under: str, policy: Policy, *, subject: str) -> list[Blocker]:
+    """A blocker where an earlier stage was made under another policy than the one in force now."""
+    return [] if made_under == policy.digest else [Blocker("policy-changed-after-freeze", subject)]

@@ -1,0 +1,231 @@
+"""Reading the documents that people fill in: whole, strict, and without keeping what must not be kept.
+
+Source: the house promises *fail closed* and *private by construction*. A `Shape` says which keys and values a
+document may have. `read` gives three things at once:
+
+- the value for the stage's own logic, with None wherever something was refused;
+- the *projection*, the same document with each refused value replaced by the name of the rule it breaks, which is
+  what an artifact may keep. Reading a projection again gives the same projection and the same blockers, so a
+  blocked artifact can be rebuilt from it;
+- the blockers, one for each rule and place, counted.
+
+Nothing that was refused is kept or shown: not the value, nor the spelling of an unknown key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from meta_eval.evidence.artifacts import Blocker
+from meta_eval.evidence.chronology import instant_ms
+from meta_eval.evidence.identifiers import (
+    contact_rule,
+    content_key,
+    identifying_key,
+    is_code,
+    urls_carry_contact,
+)
+from meta_eval.evidence.public_hosts import url_refusal
+
+REFUSED = "refused"
+REFUSED_KEYS = "refusedKeys"
+IGNORED_KEYS = "ignoredKeys"
+_RULE = re.compile(r"[a-z][a-z0-9-]{0,60}")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value without parts: `rule_broken` names the rule it breaks, or gives None."""
+
+    rule_broken: Callable[[object], str | None]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list whose entries all have one shape."""
+
+    entry: Shape
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """An object with exactly these keys; `optional` ones may be absent, `ignored` ones are dropped and counted."""
+
+    keys: Mapping[str, Shape]
+    optional: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+
+
+Shape = Leaf | Listed | Keyed
+
+
+@dataclass
+class Reading:
+    """A document after reading: `value` for logic, `projection` to keep, `blockers`, and how much was ignored."""
+
+    value: Any
+    projection: Any
+    _faults: Counter[tuple[str, str]] = field(default_factory=Counter)
+    ignored: int = 0
+
+    @property
+    def blockers(self) -> list[Blocker]:
+        return [Blocker(code, subject, count) for (code, subject), count in sorted(self._faults.items())]
+
+    def refused_at(self, subject: str) -> int:
+        """How many values were refused at one place, such as `reviews[].reviewedAt`."""
+        return sum(count for (_, place), count in self._faults.items() if place == subject)
+
+
+def read(document: object, shape: Shape, *, subject: str) -> Reading:
+    """Read a parsed JSON value under a shape; `subject` opens every blocker's place. Raises nothing."""
+    reading = Reading(None, None)
+    reading.value, reading.projection = _visit(document, shape, subject, reading)
+    return reading
+
+
+def _visit(node: object, shape: Shape, place: str, reading: Reading) -> tuple[Any, Any]:
+    if isinstance(node, dict) and node.keys() == {REFUSED}:
+        rule = node[REFUSED]
+        return _refuse(rule if isinstance(rule, str) and _RULE.fullmatch(rule) else "wrong-type", place, reading)
+    if isinstance(shape, Leaf):
+        rule = shape.rule_broken(node)
+        return (node, node) if rule is None else _refuse(rule, place, reading)
+    if isinstance(shape, Listed):
+        if not isinstance(node, list):
+            return _refuse("not-a-list", place, reading)
+        pairs = [_visit(entry, shape.entry, f"{place}[]", reading) for entry in node]
+        return [value for value, _ in pairs], [projection for _, projection in pairs]
+    if not isinstance(node, dict):
+        return _refuse("not-an-object", place, reading)
+    return _visit_object(node, shape, place, reading)
+
+
+def _visit_object(
+    node: dict[str, Any], shape: Keyed, place: str, reading: Reading
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    value: dict[str, Any] = {}
+    projection: dict[str, Any] = {}
+    for key, inner in shape.keys.items():
+        here = f"{place}.{key}"
+        if key in node:
+            value[key], projection[key] = _visit(node[key], inner, here, reading)
+        elif key not in shape.optional:
+            value[key], projection[key] = _refuse("missing-key", here, reading)
+    ignored, refused = _other_keys(node, shape)
+    for rule, count in refused.items():
+        reading._faults[rule, place] += count
+    reading.ignored += ignored
+    if refused:
+        projection[REFUSED_KEYS] = dict(sorted(refused.items()))
+    if ignored:
+        projection[IGNORED_KEYS] = ignored
+    return value, projection
+
+
+def _other_keys(node: dict[str, Any], shape: Keyed) -> tuple[int, Counter[str]]:
+    """Keys beyond the shape's: how many are ignored aggregates, and the rules that the others break."""
+    ignored, refused = 0, Counter[str]()
+    for key, inner in node.items():
+        if key in shape.keys:
+            continue
+        if key == REFUSED_KEYS and isinstance(inner, dict):
+            refused.update({rule: n for rule, n in inner.items() if _RULE.fullmatch(rule) and _is_count(n)})
+        elif key == IGNORED_KEYS and _is_count(inner):
+            ignored += inner
+        else:
+            found = _screened_keys({key: inner})
+            if key in shape.ignored and not found:
+                ignored += 1
+            else:
+                refused.update(found or {"unknown-key": 1})
+    return ignored, refused
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _screened_keys(node: object) -> Counter[str]:
+    """Identifying and content keys in a part that no shape describes, at any depth."""
+    found = Counter[str]()
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            stack.extend(item.values())
+            for key in item:
+                if identifying_key(key):
+                    found["identifying-field"] += 1
+                elif content_key(key):
+                    found["content-field"] += 1
+        elif isinstance(item, list):
+            stack.extend(item)
+    return found
+
+
+def _refuse(rule: str, place: str, reading: Reading) -> tuple[None, dict[str, str]]:
+    reading._faults[rule, place] += 1
+    return None, {REFUSED: rule}
+
+
+# The values that documents are made of.
+
+
+def exactly(expected: object, *, rule: str) -> Leaf:
+    """One value only, of the same type (`true` is not 1)."""
+    return Leaf(lambda value: None if type(value) is type(expected) and value == expected else rule)
+
+
+def one_of(options: tuple[str, ...], *, rule: str) -> Leaf:
+    """One of a few words."""
+    return Leaf(lambda value: None if isinstance(value, str) and value in options else rule)
+
+
+def matching(pattern: str, *, rule: str, screened: bool = True) -> Leaf:
+    """Text of a written form that is no contact detail."""
+    compiled = re.compile(pattern)
+
+    def rule_broken(value: object) -> str | None:
+        if not isinstance(value, str) or compiled.fullmatch(value) is None:
+            return rule
+        return "contact-detail" if screened and _contact(value) else None
+
+    return Leaf(rule_broken)
+
+
+@lru_cache(maxsize=65_536)
+def _contact(value: str) -> bool:
+    return contact_rule(value) is not None
+
+
+@lru_cache(maxsize=65_536)
+def _url_rule(value: str, environment: str) -> str | None:
+    if (rule := url_refusal(value, environment=environment)) is not None:
+        return f"url-{rule}"
+    return "url-contact-detail" if urls_carry_contact(value) else None
+
+
+def public_url(environment: str) -> Leaf:
+    """A URL that may serve as evidence in this environment; the rule it breaks is named, never the URL."""
+    return Leaf(lambda value: _url_rule(value, environment) if isinstance(value, str) else "url-not-a-string")
+
+
+def whole_number(*, least: int, most: int, rule: str) -> Leaf:
+    """An integer within bounds; `true` and 1.0 are not integers here."""
+    return Leaf(
+        lambda value: (
+            None if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most else rule
+        )
+    )
+
+
+SHA256 = matching(r"[0-9a-f]{64}", rule="not-a-sha256", screened=False)
+INSTANT = Leaf(lambda value: None if instant_ms(value) is not None else "not-an-instant")
+CODE = Leaf(lambda value: None if is_code(value) else "not-a-code")
+TRUE_OR_FALSE = Leaf(lambda value: None if isinstance(value, bool) else "not-true-or-false")

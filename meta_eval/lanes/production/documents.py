@@ -1,0 +1,179 @@
+"""The documents that people bring to a round, as shapes that the strict reader holds them to.
+
+Source: the production contract. Whatever a document holds beyond these keys is refused, and aggregates that
+somebody computed elsewhere (`AGGREGATES`) are dropped and counted: figures come from rows alone.
+"""
+
+from __future__ import annotations
+
+from meta_eval.evidence.artifacts import ENVIRONMENTS
+from meta_eval.evidence.documents import (
+    CODE,
+    INSTANT,
+    SHA256,
+    TRUE_OR_FALSE,
+    Keyed,
+    Leaf,
+    Listed,
+    exactly,
+    matching,
+    one_of,
+    public_url,
+    whole_number,
+)
+
+VERSION_1 = exactly(1, rule="not-version-1")
+ENVIRONMENT = one_of(ENVIRONMENTS, rule="not-an-environment")
+CASE_ID = matching(r"case-[0-9a-f]{20}", rule="not-a-case-id", screened=False)
+CLAIM_ID = matching(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,79}", rule="not-a-claim-id")
+REVISION = matching(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}", rule="not-a-revision")
+CURRENCY = matching(r"[A-Z]{3}", rule="not-a-currency", screened=False)
+AMOUNT = matching(r"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,9})?", rule="not-an-amount", screened=False)
+RELEASE_PATH = matching(r"(?!/)(?!.*(?:^|/)\.{1,2}(?:/|$))[^\x00-\x1f\x7f\\]{1,400}", rule="not-a-path", screened=False)
+COST_BASES = ("provider-receipt", "production-instrumentation")
+MOST_LATENCY_MS = 86_400_000
+
+AGGREGATES = frozenset(
+    "aggregate aggregates metric metrics summary totals precision recall citationAccuracy refusalAccuracy "
+    "p95LatencyMs meanCost".split()
+)
+
+
+def _latency_rule(value: object) -> str | None:
+    """Milliseconds, to the microsecond: finite, not negative, and less than a day."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "not-a-latency"
+    fits = 0 <= value <= MOST_LATENCY_MS and round(value * 1000) / 1000 == value
+    return None if fits else "not-a-latency"
+
+
+LATENCY_MS = Leaf(_latency_rule)
+
+
+def environment_of(document: object) -> str:
+    """The environment that a document claims, or `production`, the strictest, where it claims none."""
+    claimed = document.get("environment") if isinstance(document, dict) else None
+    return claimed if claimed in ENVIRONMENTS else "production"
+
+
+def attestation(environment: str) -> Keyed:
+    """The operator's word for a log: that it is what it says, and that questions may be collected from it."""
+    return Keyed(
+        {
+            "version": VERSION_1,
+            "environment": ENVIRONMENT,
+            "source": public_url(environment),
+            "logSha256": SHA256,
+            "exportedAt": INSTANT,
+            "operatorCode": CODE,
+            "questionCollectionApproved": exactly(True, rule="question-collection-not-approved"),
+        }
+    )
+
+
+def labels(environment: str) -> Keyed:
+    """The labeller's completed manifest with its approval."""
+    case = Keyed(
+        {
+            "caseId": CASE_ID,
+            "questionSha256": SHA256,
+            "shouldRefuse": TRUE_OR_FALSE,
+            "relevantClaimIds": Listed(CLAIM_ID),
+        }
+    )
+    approval = Keyed(
+        {
+            "approverCode": CODE,
+            "approvedAt": INSTANT,
+            "evidenceUrl": public_url(environment),
+            "receiptSha256": SHA256,
+            "independentOfRunOperator": exactly(True, rule="not-independent-of-run-operator"),
+        }
+    )
+    return Keyed(
+        {
+            "version": VERSION_1,
+            "environment": ENVIRONMENT,
+            "source": public_url(environment),
+            "exportSha256": SHA256,
+            "preparedManifestDigest": SHA256,
+            "frozenAt": INSTANT,
+            "cases": Listed(case),
+            "approval": approval,
+        }
+    )
+
+
+RUN_OPERATOR = Keyed(
+    {
+        "version": VERSION_1,
+        "operatorCode": CODE,
+        "overlap": whole_number(least=0, most=1_000_000, rule="not-a-number-of-cases"),
+    },
+    optional=frozenset({"overlap"}),
+)
+
+
+def observations(environment: str) -> Keyed:
+    """What production did with each case, from its own instrumentation."""
+    claim = Keyed({"claimId": CLAIM_ID, "citations": Listed(public_url(environment))})
+    cost = Keyed(
+        {
+            "amount": AMOUNT,
+            "currency": CURRENCY,
+            "basis": one_of(COST_BASES, rule="not-a-cost-basis"),
+            "receiptSha256": SHA256,
+        },
+        optional=frozenset({"receiptSha256"}),
+    )
+    observation = Keyed(
+        {
+            "caseId": CASE_ID,
+            "traceSha256": SHA256,
+            "observedAt": INSTANT,
+            "modelVersion": REVISION,
+            "promptVersion": REVISION,
+            "refused": TRUE_OR_FALSE,
+            "claims": Listed(claim),
+            "latencyMs": LATENCY_MS,
+            "cost": cost,
+        },
+        ignored=AGGREGATES,
+    )
+    return Keyed(
+        {
+            "version": VERSION_1,
+            "datasetDigest": SHA256,
+            "environment": ENVIRONMENT,
+            "runOperatorCode": CODE,
+            "observations": Listed(observation),
+        },
+        ignored=AGGREGATES,
+    )
+
+
+def reviews(environment: str) -> Keyed:
+    """What people decided about each emitted citation."""
+    decision = Keyed({"claimId": CLAIM_ID, "citation": public_url(environment), "supported": TRUE_OR_FALSE})
+    review = Keyed(
+        {
+            "caseId": CASE_ID,
+            "reviewerCode": CODE,
+            "reviewedAt": INSTANT,
+            "evidenceUrl": public_url(environment),
+            "receiptSha256": SHA256,
+            "decisions": Listed(decision),
+        },
+        ignored=AGGREGATES,
+    )
+    return Keyed({"version": VERSION_1, "datasetDigest": SHA256, "reviews": Listed(review)}, ignored=AGGREGATES)
+
+
+def evidence_reference(environment: str) -> Keyed:
+    """Where the run's own evidence is kept, which nothing in the files can tell truthfully."""
+    return Keyed({"version": VERSION_1, "evidenceUrl": public_url(environment), "receiptSha256": SHA256})
+
+
+RELEASE_MANIFEST = Keyed(
+    {"version": VERSION_1, "files": Listed(Keyed({"path": RELEASE_PATH, "sha256": SHA256}))},
+)

@@ -1,0 +1,281 @@
+"""Stage 8: the metrics, recomputed from the rows of frozen labels and a ready bundle, and from nothing else.
+
+Source: the production evaluation document, metrics section. Each metric is a pure step over the same rows. A ratio
+with an empty denominator is null and misses its threshold. Intervals and agreement are for the reader, never a gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from meta_eval.evidence import statistics
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.canonical import digest
+from meta_eval.evidence.chronology import instant_ms
+from meta_eval.evidence.gates import at_least
+from meta_eval.evidence.statistics import Ratio
+from meta_eval.lanes.production.bundle import normalised_bundle
+from meta_eval.lanes.production.labels import manifest_of
+from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
+
+KIND = "production-metrics"
+RATIOS = ("precision", "recall", "citationAccuracy", "refusalAccuracy")
+AUTHORITY = {
+    "establishesNovelty": False,
+    "approvesFinding": False,
+    "permitsPublication": False,
+    "permitsOutreach": False,
+    "permitsPayment": False,
+    "permitsModelRun": False,
+    "statement": "Figures about one round. They approve no finding and permit no publication, contact, payment or run.",
+}
+Row = dict[str, Any]
+
+
+def evaluate(
+    frozen: Artifact, assembled: Artifact, *, made_at: int, policy: Policy, round_name: str | None = None
+) -> Artifact:
+    """The metrics of a round.
+
+    Args:
+        frozen: the verified frozen labels.
+        assembled: the verified assembled bundle; a blocked one blocks the metrics.
+        made_at: evaluation time, milliseconds since the epoch.
+    """
+    bundle = normalised_bundle(assembled["replay"]) if assembled["status"] == "ready" else None
+    replay = {
+        "manifest": manifest_of(frozen),
+        "bundle": bundle,
+        "frozen": {key: frozen[key] for key in ("status", "policyDigest", "environment")},
+        "assembled": {key: assembled[key] for key in ("status", "policyDigest")}
+        | {"bundleDigest": assembled["result"]["bundleDigest"], "frozenDigest": _frozen_digest(assembled)}
+        | {"ignoredAggregates": assembled["result"]["ignoredAggregates"]},
+    }
+    inputs = {"frozenLabels": {"digest": frozen["digest"]}, "assembledBundle": {"digest": assembled["digest"]}}
+    return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
+
+
+def rebuild(artifact: Artifact) -> Artifact:
+    """The artifact again, from its own replay."""
+    return _build(
+        artifact["replay"],
+        artifact["inputs"],
+        made_at=made_at_ms(artifact),
+        policy=policy_of(artifact),
+        round_name=artifact["round"],
+    )
+
+
+def _frozen_digest(assembled: Artifact) -> str:
+    value: str = assembled["inputs"]["frozenLabels"]["digest"]
+    return value
+
+
+def _build(
+    replay: Row, inputs: dict[str, dict[str, str]], *, made_at: int, policy: Policy, round_name: str | None
+) -> Artifact:
+    blockers = _binding_blockers(replay, inputs, policy)
+    result: Row = {
+        "datasetDigest": None,
+        "releaseDigest": None,
+        "bundleDigest": None,
+        "metrics": None,
+        "missed": [],
+        "ignoredAggregates": replay["assembled"]["ignoredAggregates"],
+    }
+    if not blockers:
+        labels = {case["caseId"]: case for case in replay["manifest"]["cases"]}
+        cases = replay["bundle"]["cases"]
+        blockers = _coverage_blockers(labels, cases, made_at, policy)
+        if not blockers:
+            metrics = _metrics(labels, cases, policy, seed=replay["assembled"]["bundleDigest"])
+            result |= {
+                "datasetDigest": replay["bundle"]["datasetDigest"],
+                "releaseDigest": replay["bundle"]["releaseDigest"],
+                "bundleDigest": replay["assembled"]["bundleDigest"],
+                "metrics": metrics,
+                "missed": sorted(name for name, metric in metrics.items() if metric.get("met") is False),
+            }
+    return sealed(
+        kind=KIND,
+        environment=replay["frozen"]["environment"],
+        round_name=round_name,
+        status=_status(blockers, result["missed"], replay["frozen"]["environment"]),
+        blockers=blockers,
+        policy_digest=policy.digest,
+        made_at_ms=made_at,
+        inputs=inputs,
+        result=result,
+        replay=replay,
+        authority=AUTHORITY,
+    )
+
+
+def _status(blockers: list[Blocker], missed: list[str], environment: str) -> str:
+    if blockers:
+        return "blocked"
+    if missed:
+        return "failed"
+    # A rehearsal can never be taken for the real thing, not even by its status.
+    return "passed" if environment == "production" else "rehearsed"
+
+
+def _binding_blockers(replay: Row, inputs: dict[str, dict[str, str]], policy: Policy) -> list[Blocker]:
+    """The bundle must be ready, whole, of these very labels, and all of it under the policy in force."""
+    assembled, frozen, bundle = replay["assembled"], replay["frozen"], replay["bundle"]
+    blockers = unchanged_policy(frozen["policyDigest"], policy, subject="frozenLabels")
+    blockers += unchanged_policy(assembled["policyDigest"], policy, subject="assembledBundle")
+    if frozen["status"] != "ready":
+        blockers.append(Blocker("frozen-labels-not-ready", "frozenLabels"))
+    if assembled["status"] != "ready" or bundle is None:
+        return [*blockers, Blocker("bundle-not-ready", "assembledBundle")]
+    if assembled["frozenDigest"] != inputs["frozenLabels"]["digest"]:
+        blockers.append(Blocker("labels-differ-from-bundle", "assembledBundle"))
+    if bundle["datasetDigest"] != digest(replay["manifest"]):
+        blockers.append(Blocker("dataset-digest-mismatch", "assembledBundle"))
+    if digest(bundle) != assembled["bundleDigest"]:
+        blockers.append(Blocker("bundle-digest-mismatch", "assembledBundle"))
+    return blockers
+
+
+def _coverage_blockers(labels: Mapping[str, Row], cases: list[Row], made_at: int, policy: Policy) -> list[Blocker]:
+    """Alignment, class sizes, reviewers and freshness again, from the rows at hand and today's clock."""
+    refusing = sum(label["shouldRefuse"] for label in labels.values())
+    citations = sum(len(claim["citations"]) for case in cases for claim in case["claims"])
+    reviewers = {review["reviewerCode"] for case in cases for review in case["reviews"]}
+    least = policy.least_cases_per_class
+    blockers = [
+        *at_least(len(cases), policy.least_cases, code="too-few-cases", subject="bundle"),
+        *at_least(len(labels) - refusing, least, code="too-few-answerable-cases", subject="bundle"),
+        *at_least(refusing, least, code="too-few-refusal-cases", subject="bundle"),
+        *at_least(citations, policy.least_reviewed_citations, code="too-few-reviewed-citations", subject="bundle"),
+        *at_least(len(reviewers), policy.least_reviewers, code="too-few-reviewers", subject="bundle"),
+    ]
+    if [case["caseId"] for case in cases] != sorted(labels):
+        blockers.append(Blocker("cases-differ-from-labels", "bundle"))
+    ages = [made_at - (instant_ms(case["observedAt"]) or 0) for case in cases]
+    if stale := sum(age > policy.freshness_ms for age in ages):
+        blockers.append(Blocker("trace-stale", "bundle", stale))
+    if future := sum(age < 0 for age in ages):
+        blockers.append(Blocker("trace-in-the-future", "bundle", future))
+    return blockers
+
+
+def _metrics(labels: Mapping[str, Row], cases: list[Row], policy: Policy, *, seed: str) -> dict[str, Row]:
+    tallies = [tally(labels[case["caseId"]], case) for case in cases]
+    emitted = [entry["emitted"] for entry in tallies]
+    expected = [entry["expected"] for entry in tallies]
+    hits, accepted_hits = [entry["hits"] for entry in tallies], [entry["acceptedHits"] for entry in tallies]
+    ratios = {
+        "precision": Ratio(sum(accepted_hits), sum(emitted)),
+        "recall": Ratio(sum(hits), sum(expected)),
+        "citationAccuracy": Ratio(sum(t["supported"] for t in tallies), sum(t["reviewed"] for t in tallies)),
+        "refusalAccuracy": Ratio(sum(t["refusalMatches"] for t in tallies), len(tallies)),
+    }
+    thresholds = {
+        "precision": policy.least_precision,
+        "recall": policy.least_recall,
+        "citationAccuracy": policy.least_citation_accuracy,
+        "refusalAccuracy": policy.least_refusal_accuracy,
+    }
+    shown = {name: _ratio_shown(ratio, thresholds[name]) for name, ratio in ratios.items()}
+    shown["precision"]["bootstrap95"] = _interval(statistics.bootstrap_95(accepted_hits, emitted, seed=seed))
+    shown["recall"]["bootstrap95"] = _interval(statistics.bootstrap_95(hits, expected, seed=seed))
+    return {**shown, "p95LatencyMs": _latency(cases, policy), "meanCost": _cost(cases), "agreement": _agreement(cases)}
+
+
+def tally(label: Row, case: Row) -> dict[str, int]:
+    """What one case adds to each numerator and denominator."""
+    relevant = set(label["relevantClaimIds"])
+    citations = [citation for claim in case["claims"] for citation in claim["citations"]]
+    return {
+        "emitted": len(case["claims"]),
+        "expected": len(relevant),
+        "hits": sum(claim["claimId"] in relevant for claim in case["claims"]),
+        "acceptedHits": sum(accepted(claim) and claim["claimId"] in relevant for claim in case["claims"]),
+        "supported": sum(map(supported, citations)),
+        "reviewed": len(citations),
+        "refusalMatches": int(case["refused"] == label["shouldRefuse"]),
+    }
+
+
+def supported(citation: Row) -> bool:
+    """Everybody who decided this citation says that it supports its claim."""
+    return all(decision["supported"] for decision in citation["decisions"])
+
+
+def accepted(claim: Row) -> bool:
+    """At least one citation of the claim is supported."""
+    return any(map(supported, claim["citations"]))
+
+
+def _ratio_shown(ratio: Ratio, threshold: str) -> Row:
+    return {
+        "numerator": ratio.numerator,
+        "denominator": ratio.denominator,
+        "value": ratio.shown,
+        "threshold": threshold,
+        "met": ratio.meets(Fraction(threshold)),
+        "wilson95": _interval(statistics.wilson_95(ratio)),
+    }
+
+
+def _interval(interval: statistics.Interval | None) -> list[float] | None:
+    return None if interval is None else list(interval)
+
+
+def latency_us(case: Row) -> int:
+    """A case's latency in whole microseconds, which the documents' reader has made sure it is."""
+    microseconds: int = round(case["latencyMs"] * 1000)
+    return microseconds
+
+
+def _latency(cases: list[Row], policy: Policy) -> Row:
+    value = statistics.nearest_rank([latency_us(case) for case in cases], percent=95)
+    return {
+        "value": None if value is None else value / 1000,
+        "rows": len(cases),
+        "rank": -(-95 * len(cases) // 100),
+        "threshold": policy.most_p95_latency_ms,
+        "met": value is not None and value <= policy.most_p95_latency_ms * 1000,
+    }
+
+
+def _cost(cases: list[Row]) -> Row:
+    """The mean cost over every row, as decimal text; no threshold."""
+    total = sum((Decimal(case["cost"]["amount"]) for case in cases), Decimal(0))
+    return {
+        "total": format(total, "f"),
+        "rows": len(cases),
+        "value": _decimal_text(Fraction(total) / len(cases)),
+        "currency": cases[0]["cost"]["currency"],
+    }
+
+
+def _decimal_text(value: Fraction) -> str:
+    """Nine decimal places, halves to even, trailing zeros dropped."""
+    scaled = round(value * 10**9)
+    text = f"{scaled // 10**9}.{scaled % 10**9:09d}".rstrip("0")
+    return text.rstrip(".")
+
+
+def _agreement(cases: list[Row]) -> Row:
+    """Agreement of the two reviewers of overlapping cases, over the citations that both decided."""
+    pairs = [
+        (one["supported"], other["supported"])
+        for case in cases
+        for claim in case["claims"]
+        for citation in claim["citations"]
+        if len(citation["decisions"]) == 2
+        for one, other in [citation["decisions"]]
+    ]
+    raw, kappa = statistics.agreement(pairs), statistics.cohens_kappa(pairs)
+    return {
+        "pairs": len(pairs),
+        "agreed": raw.numerator,
+        "value": raw.shown,
+        "kappa": None if kappa is None else round(float(kappa), 6),
+    }

@@ -1,0 +1,157 @@
+"""Stage 3: the question export, consented questions under pseudonyms, and a public receipt of counts and digests.
+
+Source: the production evaluation document. Filtering a log never proves that it is production data, so the export
+needs a person's completed attestation of this very file. Nothing at all is exported unless enough eligible
+questions remain. `judge` decides; only then does the caller write the questions and seal the artifact.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.chronology import instant_ms, written_instant
+from meta_eval.evidence.documents import read
+from meta_eval.evidence.gates import at_least
+from meta_eval.lanes.production import documents
+from meta_eval.lanes.production.policy import Policy, policy_of
+from meta_eval.lanes.production.query_log import LogScan
+
+KIND = "question-export"
+KEY_BYTES = 32
+AUTHORITY = {
+    "provesProductionTraffic": False,
+    "permitsLabelling": False,
+    "statement": "Questions that people agreed to have evaluated. The filter proves nothing about their origin.",
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An export that has been decided on but not written: its replay, inputs and blockers."""
+
+    replay: dict[str, Any]
+    inputs: dict[str, dict[str, str]]
+    blockers: list[Blocker]
+    environment: str | None
+    source: str | None
+
+
+def case_id(query_id: str, key: bytes) -> str:
+    """The pseudonym of a raw query id: `case-` and 20 hex digits of its HMAC-SHA-256 under the round's key.
+
+    Raises:
+        ValueError: the key is not 32 bytes.
+    """
+    if len(key) != KEY_BYTES:
+        raise ValueError("a pseudonym key is 32 bytes")
+    return f"case-{hmac.digest(key, query_id.encode(), 'sha256').hex()[:20]}"
+
+
+def judge(
+    scan: LogScan, attestation: object, *, attestation_receipt: str, key: bytes, made_at: int, policy: Policy
+) -> Judged:
+    """Whether a scanned log may be exported under an attestation, judged at `made_at`."""
+    environment = documents.environment_of(attestation)
+    newest = scan.newest_asked_at_ms
+    replay = {
+        "attestation": read(attestation, documents.attestation(environment), subject="attestation").projection,
+        "outcomes": scan.counts,
+        "newestAskedAt": None if newest is None else written_instant(newest),
+    }
+    inputs = {
+        "queryLog": {"receipt": scan.receipt},
+        "attestation": {"receipt": attestation_receipt},
+        "pseudonymKey": {"digest": hashlib.sha256(key).hexdigest()},
+    }
+    return _judged(replay, inputs, made_at, policy)
+
+
+def seal(
+    judged: Judged, *, export_receipt: str | None, made_at: int, policy: Policy, round_name: str | None = None
+) -> Artifact:
+    """The artifact of a judged export; `export_receipt` is the SHA-256 of the written file, None when blocked."""
+    replay = {**judged.replay, "exportSha256": export_receipt}
+    ready = not judged.blockers
+    return sealed(
+        kind=KIND,
+        environment=judged.environment,
+        round_name=round_name,
+        status="ready" if ready else "blocked",
+        blockers=judged.blockers,
+        policy_digest=policy.digest,
+        made_at_ms=made_at,
+        inputs=judged.inputs,
+        result={
+            "exportSha256": export_receipt if ready else None,
+            "caseCount": judged.replay["outcomes"]["eligible"] if ready else 0,
+            "rowCount": sum(judged.replay["outcomes"].values()),
+            "outcomes": judged.replay["outcomes"],
+        },
+        replay=replay,
+        authority=AUTHORITY,
+    )
+
+
+def rebuild(artifact: Artifact) -> Artifact:
+    """The artifact again, from its own replay."""
+    made_at, policy = made_at_ms(artifact), policy_of(artifact)
+    kept = dict(artifact["replay"])
+    export_receipt = kept.pop("exportSha256")
+    judged = _judged(kept, artifact["inputs"], made_at, policy)
+    return seal(judged, export_receipt=export_receipt, made_at=made_at, policy=policy, round_name=artifact["round"])
+
+
+def public_receipt(export: Artifact) -> dict[str, Any]:
+    """Counts and digests only: what anybody may see of an export."""
+    return {
+        "version": 1,
+        "status": export["status"],
+        "statusDigest": export["digest"],
+        "policyDigest": export["policyDigest"],
+        "exportSha256": export["result"]["exportSha256"],
+        "logSha256": export["inputs"]["queryLog"]["receipt"],
+        "attestationSha256": export["inputs"]["attestation"]["receipt"],
+        "pseudonymKeySha256": export["inputs"]["pseudonymKey"]["digest"],
+        "caseCount": export["result"]["caseCount"],
+        "rowCount": export["result"]["rowCount"],
+        "outcomes": export["result"]["outcomes"],
+        "blockers": export["blockers"],
+    }
+
+
+def _judged(replay: dict[str, Any], inputs: dict[str, dict[str, str]], made_at: int, policy: Policy) -> Judged:
+    environment = documents.environment_of(replay["attestation"])
+    reading = read(replay["attestation"], documents.attestation(environment), subject="attestation")
+    attestation = reading.value or {}
+    blockers = [
+        *reading.blockers,
+        *_attestation_blockers(attestation, inputs, replay["newestAskedAt"], made_at, policy),
+        *at_least(
+            replay["outcomes"]["eligible"], policy.least_cases, code="too-few-eligible-questions", subject="queryLog"
+        ),
+    ]
+    return Judged(replay, inputs, blockers, attestation.get("environment"), attestation.get("source"))
+
+
+def _attestation_blockers(
+    attestation: dict[str, Any], inputs: dict[str, dict[str, str]], newest: str | None, made_at: int, policy: Policy
+) -> list[Blocker]:
+    blockers = []
+    attested = attestation.get("logSha256")
+    if attested is not None and attested != inputs["queryLog"]["receipt"]:
+        blockers.append(Blocker("log-receipt-mismatch", "attestation.logSha256"))
+    exported_at = instant_ms(attestation.get("exportedAt"))
+    if exported_at is None:
+        return blockers
+    newest_ms = instant_ms(newest)
+    if exported_at > made_at:
+        blockers.append(Blocker("attestation-in-the-future", "attestation.exportedAt"))
+    if made_at - exported_at > policy.attestation_ms:
+        blockers.append(Blocker("attestation-stale", "attestation.exportedAt"))
+    if newest_ms is not None and exported_at < newest_ms:
+        blockers.append(Blocker("attestation-before-newest-row", "attestation.exportedAt"))
+    return blockers

@@ -1,0 +1,236 @@
+"""The steps between files and stages: read, verify, call the pure stage, and hand back what to write.
+
+A stage never trusts an upstream file, whatever anybody recorded about it: each step verifies the artifacts that it
+reads. The clock, the paths and the policy come from the front door that calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import canonical_bytes, read_document
+from meta_eval.evidence.errors import InputError
+from meta_eval.evidence.files import private_folder, replacing, write_bytes
+from meta_eval.evidence.replay import Rebuild, load_verified
+from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit
+from meta_eval.lanes.production.policy import CURRENT_POLICY, Policy
+from meta_eval.lanes.production.query_log import scan_log
+
+REBUILDS: Mapping[str, Rebuild] = {
+    attestation.KIND: attestation.rebuild,
+    question_export.KIND: question_export.rebuild,
+    manifest.KIND: manifest.rebuild,
+    labels.KIND: labels.rebuild,
+    run_kit.KIND: run_kit.rebuild,
+    bundle.KIND: bundle.rebuild,
+    metrics.KIND: metrics.rebuild,
+}
+KEY_NAME = "pseudonym.key"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every step needs besides its files: the clock (milliseconds), the round, the policy."""
+
+    made_at: int
+    round_name: str | None = None
+    policy: Policy = CURRENT_POLICY
+    on_rows: Progress | None = None
+    """Called with rows and bytes so far while a log is read."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step made: the artifact, and the worksheets or receipts that people take from it, by file name."""
+
+    artifact: Artifact
+    papers: Mapping[str, Any] = field(default_factory=dict)
+
+
+def attest_log(log: Path, setting: Setting) -> Step:
+    """Stage 1 and 2: classify every row of a log and tell what it amounts to."""
+    with scan_log(
+        log, as_of_ms=setting.made_at, policy=setting.policy, on_rows=setting.on_rows, keep_questions=False
+    ) as scanned:
+        artifact = attestation.attest(
+            scanned.log, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
+        )
+    return Step(artifact, {"attestation-template.json": artifact["result"]["attestationTemplate"]})
+
+
+def export_questions(
+    log: Path, attestation_file: Path, setting: Setting, *, key: bytes, export_file: Callable[[str], Path]
+) -> Step:
+    """Stage 3: write the private export, if nothing blocks it, and its public receipt.
+
+    Args:
+        key: the round's pseudonym key.
+        export_file: where the export goes, given its receipt; called only when there is something to write.
+    """
+    document, document_receipt = read_document(attestation_file)
+    with scan_log(log, as_of_ms=setting.made_at, policy=setting.policy, on_rows=setting.on_rows) as scanned:
+        judged = question_export.judge(
+            scanned.log,
+            document,
+            attestation_receipt=document_receipt,
+            key=key,
+            made_at=setting.made_at,
+            policy=setting.policy,
+        )
+        export_receipt = None
+        if not judged.blockers:
+            data = _export_bytes(judged, scanned.eligible(), key)
+            export_receipt = hashlib.sha256(data).hexdigest()
+            write_bytes(export_file(export_receipt), data)
+    artifact = question_export.seal(
+        judged,
+        export_receipt=export_receipt,
+        made_at=setting.made_at,
+        policy=setting.policy,
+        round_name=setting.round_name,
+    )
+    return Step(artifact, {"question-export-receipt.json": question_export.public_receipt(artifact)})
+
+
+def prepare_manifest(export_file: Path, setting: Setting) -> Step:
+    """Stage 4: blank labels from an export."""
+    document, export_receipt = read_document(export_file)
+    artifact = manifest.prepare(
+        document,
+        export_receipt=export_receipt,
+        made_at=setting.made_at,
+        policy=setting.policy,
+        round_name=setting.round_name,
+    )
+    ready = artifact["status"] == "ready"
+    return Step(artifact, {"labels-worksheet.json": manifest.labels_worksheet(artifact)} if ready else {})
+
+
+def freeze_labels(labels_file: Path, prepared_file: Path, setting: Setting) -> Step:
+    """Stage 5: check the completed manifest against the prepared one."""
+    prepared = load_verified(prepared_file, REBUILDS, kind=manifest.KIND)
+    document, labels_receipt = read_document(labels_file)
+    return Step(
+        labels.freeze(
+            document,
+            prepared,
+            labels_receipt=labels_receipt,
+            made_at=setting.made_at,
+            policy=setting.policy,
+            round_name=setting.round_name,
+        )
+    )
+
+
+def prepare_run_kit(frozen_file: Path, operator: Mapping[str, Any], setting: Setting) -> Step:
+    """Stage 6: blank worksheets for the run and its reviews."""
+    frozen = load_verified(frozen_file, REBUILDS, kind=labels.KIND)
+    kit = run_kit.prepare_run(
+        frozen, dict(operator), made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
+    )
+    if kit["status"] != "ready":
+        return Step(kit)
+    papers = {"observation-worksheet.json": run_kit.observation_worksheet(kit)}
+    papers |= {f"review-worksheet-{lane.lower()}.json": run_kit.review_worksheet(kit, lane) for lane in run_kit.LANES}
+    return Step(kit, papers)
+
+
+@dataclass(frozen=True)
+class BundleFiles:
+    """The files that a bundle is assembled from."""
+
+    observations: Path
+    reviews: Path
+    release_manifest: Path
+    frozen: Path
+    kit: Path | None = None
+
+
+def assemble_bundle(
+    files: BundleFiles, setting: Setting, *, evidence_reference: Any, reference_receipt: str | None, operator_code: str
+) -> Step:
+    """Stage 7: join labels, observations, reviews and release."""
+    frozen = load_verified(files.frozen, REBUILDS, kind=labels.KIND)
+    kit = None if files.kit is None else load_verified(files.kit, REBUILDS, kind=run_kit.KIND)
+    observations, observations_receipt = read_document(files.observations)
+    reviews, reviews_receipt = read_document(files.reviews)
+    release, release_receipt = read_document(files.release_manifest)
+    receipts = {
+        "observations": observations_receipt,
+        "reviews": reviews_receipt,
+        "releaseManifest": release_receipt,
+    }
+    if reference_receipt is not None:
+        receipts["evidenceReference"] = reference_receipt
+    return Step(
+        bundle.assemble(
+            frozen,
+            observations=observations,
+            reviews=reviews,
+            evidence_reference=evidence_reference,
+            release_manifest=release,
+            operator_code=operator_code,
+            receipts=receipts,
+            made_at=setting.made_at,
+            policy=setting.policy,
+            kit=kit,
+            round_name=setting.round_name,
+        )
+    )
+
+
+def evaluate_bundle(frozen_file: Path, assembled_file: Path, setting: Setting) -> Step:
+    """Stage 8: recompute the metrics."""
+    frozen = load_verified(frozen_file, REBUILDS, kind=labels.KIND)
+    assembled = load_verified(assembled_file, REBUILDS, kind=bundle.KIND)
+    return Step(
+        metrics.evaluate(
+            frozen, assembled, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
+        )
+    )
+
+
+def pseudonym_key(path: Path, *, make: bool) -> bytes:
+    """A round's pseudonym key: read, or made at first use as 32 random bytes that only the owner can read.
+
+    Raises:
+        InputError: no such key where none may be made, another length, or readable by others.
+    """
+    if make and not path.exists():
+        private_folder(path.parent)
+        with replacing(path) as file:
+            file.write(os.urandom(question_export.KEY_BYTES))
+    try:
+        key, mode = path.read_bytes(), path.stat().st_mode & 0o077
+    except OSError as error:
+        raise InputError(str(path), "no pseudonym key can be read here", next_step="check the path") from error
+    if len(key) != question_export.KEY_BYTES:
+        raise InputError(str(path), "a pseudonym key is exactly 32 bytes", next_step="restore the round's own key")
+    if mode:
+        raise InputError(str(path), "a pseudonym key that others can read", next_step="chmod 600 it, or make a new one")
+    return key
+
+
+def _export_bytes(judged: question_export.Judged, eligible: Any, key: bytes) -> bytes:
+    cases = sorted(
+        (question_export.case_id(query_id, key), question)
+        for batch in eligible
+        for query_id, question in zip(
+            batch.column("query_id").to_pylist(), batch.column("question").to_pylist(), strict=True
+        )
+    )
+    return canonical_bytes(
+        {
+            "version": 1,
+            "environment": judged.environment,
+            "source": judged.source,
+            "cases": [{"caseId": case, "question": question} for case, question in cases],
+        }
+    )
