@@ -1,0 +1,71 @@
+"""`meta-eval`: the command and its exit codes.
+
+0 ready, passed or rehearsed; 1 blocked, failed or not verified; 2 a call or a file that cannot be used. A command's
+module is imported only when that command is called, so that help and completion stay fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from meta_eval.evidence.errors import MetaEvalError
+
+_COMMANDS = {
+    "production": ("meta_eval.cli.production", "The production lane: from a consented query log to a verdict."),
+    "rehearse": ("meta_eval.cli.rehearse", "Play a whole round on invented data, through every stage and Dagster."),
+    "release-manifest": ("meta_eval.cli.release_manifest", "List a release's files with their SHA-256."),
+    "rounds": ("meta_eval.cli.rounds", "List the rounds and what each one waits for."),
+    "verify": ("meta_eval.cli.verify", "Replay artifacts and compare: does each say what its evidence says?"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="meta-eval")
+def cli() -> None:
+    """Evidence that an AI feature works, which a stranger can recheck.
+
+    Nothing here calls a model. Every command exits 0 when its result is ready, passed or rehearsed; 1 when it is
+    blocked, failed or does not verify; 2 when the call or a file cannot be used.
+
+    Rounds and evidence live under META_EVAL_HOME, by default the project's data folder.
+    """
+
+
+def main() -> None:
+    """Run the command; every error of ours ends in one line and its exit code."""
+    try:
+        cli()
+    except MetaEvalError as error:
+        click.echo(f"meta-eval: {error}", err=True)
+        sys.exit(error.exit_code)
+    except Exception as error:
+        if os.environ.get("META_EVAL_DEBUG"):
+            raise
+        # The message of a foreign exception may hold a private value, so only its kind is shown.
+        click.echo(
+            f"meta-eval: an error in meta_eval itself ({type(error).__name__}); "
+            "set META_EVAL_DEBUG=1 to see where, on data that may be shown",
+            err=True,
+        )
+        sys.exit(2)

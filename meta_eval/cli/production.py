@@ -1,0 +1,223 @@
+"""`meta-eval production`: one command a stage.
+
+A stage is called in one of two ways: with its input files and `--output DIR`, or with `--round NAME` alone, which
+takes what the round's folder holds and keeps what the stage makes there, and its rows in the evidence store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from meta_eval.cli import options
+from meta_eval.cli.output import exit_code, progress, report
+from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.files import write_document
+from meta_eval.home import evidence_folder, rounds_folder
+from meta_eval.lanes import catalogue
+from meta_eval.lanes.production import guidance, rounds, steps
+from meta_eval.lanes.production.steps import Setting, Step
+
+
+@dataclass(frozen=True)
+class Call:
+    """The shared options of one call."""
+
+    output: Path | None
+    round_name: str | None
+    made_at: int
+    as_json: bool
+
+    def run(
+        self, stage: str, files: Mapping[str, Any], direct: Callable[[Setting, Path], Step], *, log: Path | None = None
+    ) -> None:
+        """Run a stage, on its files or in its round, print what came of it, and leave with its exit code.
+
+        Args:
+            files: by option, what the call must give when it names no round.
+            direct: the stage on those files, given the setting and the results' folder.
+            log: the query log that the stage reads, for the progress bar.
+        """
+        if self.round_name is not None:
+            self._run_in_round(stage, files)
+            return
+        missing = [option for option, value in {**files, "--output": self.output}.items() if value is None]
+        if missing or self.output is None:
+            raise click.UsageError(f"missing {', '.join(missing)}; or name a round with --round NAME")
+        with progress(log) if log else nullcontext() as on_rows:
+            step = direct(replace(Setting(self.made_at), on_rows=on_rows), self.output)
+        written = [write_document(self.output / f"{step.artifact['artifact']}.json", step.artifact)]
+        written += [write_document(self.output / name, paper) for name, paper in step.papers.items()]
+        self._finish(step.artifact, written, reused=False)
+
+    def _run_in_round(self, stage: str, files: Mapping[str, Any]) -> None:
+        if self.output is not None or any(value is not None for value in files.values()):
+            raise click.UsageError("--round takes everything from the round's folder: leave files and --output out")
+        round_ = rounds.Round(rounds_folder(), self.round_name or "")
+        reads_log = "query_log" in rounds.stage_named(stage).inbox
+        with progress(round_.inbox_file("query_log")) if reads_log else nullcontext() as on_rows:
+            setting = Setting(self.made_at, self.round_name, on_rows=on_rows)
+            kept = rounds.advance(round_, rounds.stage_named(stage), setting)
+        catalogue.evidence_store(evidence_folder()).load(kept.artifact, catalogue.tables_of(kept.artifact))
+        self._finish(kept.artifact, [kept.path, *kept.papers], reused=kept.reused)
+
+    def _finish(self, artifact: Artifact, files: list[Path], *, reused: bool) -> None:
+        step = guidance.next_step(artifact)
+        report(artifact, files, next_step=step, as_json=self.as_json, reused=reused)
+        click.get_current_context().exit(exit_code(artifact))
+
+
+@click.group()
+def command() -> None:
+    """The production lane: from a consented query log to a verdict.
+
+    Stages in order: attest, export, prepare, freeze, run-kit, assemble, evaluate. Between them people attest, label,
+    run and review. A stage that is blocked names every rule that is broken, and writes its status and nothing else.
+    """
+
+
+@command.command()
+@options.file("--input", "The query log: a JSON array or JSON Lines, plain or gzip.")
+@options.shared("--as-of")
+def attest(input: Path | None, **shared: Any) -> None:  # noqa: A002 - the option's name is the contract's
+    """Tell what a query log amounts to: one outcome a row, counts, and a blank attestation.
+
+    Nothing of what is in the log is kept: no question, id, instant or contact.
+    """
+    call = Call(**shared)
+    call.run(
+        "log_attestation", {"--input": input}, lambda setting, _: steps.attest_log(_due(input), setting), log=input
+    )
+
+
+@command.command()
+@options.file("--input", "The query log that was attested.")
+@options.file("--attestation", "The operator's completed attestation of this log.")
+@options.file("--pseudonym-key", "A 32-byte key of your own; by default one is made in the results' private folder.")
+@options.shared("--as-of")
+def export(input: Path | None, attestation: Path | None, pseudonym_key: Path | None, **shared: Any) -> None:  # noqa: A002
+    """Export the eligible questions under pseudonyms, with a public receipt of counts and digests.
+
+    Writes no question at all unless enough eligible ones remain and the attestation holds. The export is private.
+    """
+
+    def direct(setting: Setting, output: Path) -> Step:
+        key_file = pseudonym_key or output / "private" / steps.KEY_NAME
+        key = steps.pseudonym_key(key_file, make=pseudonym_key is None)
+        target = output / "private" / "question-export.json"
+        return steps.export_questions(
+            _due(input), _due(attestation), setting, key=key, export_file=lambda _receipt: target
+        )
+
+    call = Call(**shared)
+    call.run("question_export", {"--input": input, "--attestation": attestation}, direct, log=input)
+
+
+@command.command()
+@options.file("--input", "The private question export.")
+@options.shared("--prepared-at")
+def prepare(input: Path | None, **shared: Any) -> None:  # noqa: A002
+    """Prepare blank labels: question digests and nothing to read."""
+    call = Call(**shared)
+    call.run("prepared_manifest", {"--input": input}, lambda setting, _: steps.prepare_manifest(_due(input), setting))
+
+
+@command.command()
+@options.file("--input", "The labeller's completed and approved manifest.")
+@options.file("--prepared", "The prepared-manifest artifact that it was made from.")
+@options.shared("--evaluated-at")
+def freeze(input: Path | None, prepared: Path | None, **shared: Any) -> None:  # noqa: A002
+    """Freeze the labels, before any trace exists."""
+    call = Call(**shared)
+    call.run(
+        "frozen_labels",
+        {"--input": input, "--prepared": prepared},
+        lambda setting, _: steps.freeze_labels(_due(input), _due(prepared), setting),
+    )
+
+
+@command.command("run-kit")
+@options.file("--manifest", "The frozen-labels artifact.")
+@click.option("--operator", metavar="CODE", help="The run operator's pseudonym, such as OPS-7Q2K; not the approver's.")
+@click.option("--overlap", type=click.IntRange(min=0), metavar="N", help="Cases that both review lanes get.")
+@options.shared("--prepared-at")
+def run_kit(manifest: Path | None, operator: str | None, overlap: int | None, **shared: Any) -> None:
+    """Make blank worksheets for the run and for two balanced review lanes. Runs no model."""
+    document = {"version": 1, "operatorCode": operator, "overlap": overlap or 0}
+    call = Call(**shared)
+    call.run(
+        "run_kit",
+        {"--manifest": manifest, "--operator": operator},
+        lambda setting, _: steps.prepare_run_kit(_due(manifest), document, setting),
+    )
+
+
+@command.command()
+@options.file("--manifest", "The frozen-labels artifact.")
+@options.file("--observations", "The completed observation worksheet.")
+@options.file("--reviews", "The completed reviews of both lanes, in one document.")
+@options.file("--release-manifest", "The manifest of the release that was measured.")
+@click.option("--evidence-source", metavar="URL", help="Where the run's own evidence is kept: a public https URL.")
+@click.option("--evidence-sha256", metavar="SHA256", help="The receipt of that evidence.")
+@click.option("--operator", metavar="CODE", help="The run operator's pseudonym.")
+@options.file("--kit", "The run-kit artifact; its lanes then say how many reviews each case must have. [optional]")
+@options.shared("--evaluated-at")
+def assemble(
+    manifest: Path | None,
+    observations: Path | None,
+    reviews: Path | None,
+    release_manifest: Path | None,
+    evidence_source: str | None,
+    evidence_sha256: str | None,
+    operator: str | None,
+    kit: Path | None,
+    **shared: Any,
+) -> None:
+    """Join labels, observations, reviews and release into one bundle, and check every rule of it."""
+
+    def direct(setting: Setting, _: Path) -> Step:
+        files = steps.BundleFiles(_due(observations), _due(reviews), _due(release_manifest), _due(manifest), kit)
+        reference = {"version": 1, "evidenceUrl": evidence_source, "receiptSha256": evidence_sha256}
+        return steps.assemble_bundle(
+            files, setting, evidence_reference=reference, reference_receipt=None, operator_code=operator or ""
+        )
+
+    due = {
+        "--manifest": manifest,
+        "--observations": observations,
+        "--reviews": reviews,
+        "--release-manifest": release_manifest,
+        "--evidence-source": evidence_source,
+        "--evidence-sha256": evidence_sha256,
+        "--operator": operator,
+    }
+    call = Call(**shared)
+    if call.round_name is not None and kit is not None:
+        raise click.UsageError("--round takes the round's own run kit: leave --kit out")
+    call.run("assembled_bundle", due, direct)
+
+
+@command.command()
+@options.file("--manifest", "The frozen-labels artifact.")
+@options.file("--bundle", "The assembled-bundle artifact.")
+@options.shared("--evaluated-at")
+def evaluate(manifest: Path | None, bundle: Path | None, **shared: Any) -> None:
+    """Recompute every metric from rows, and judge it against the policy."""
+    call = Call(**shared)
+    call.run(
+        "production_metrics",
+        {"--manifest": manifest, "--bundle": bundle},
+        lambda setting, _: steps.evaluate_bundle(_due(manifest), _due(bundle), setting),
+    )
+
+
+def _due(value: Path | None) -> Path:
+    """An option that `Call.run` has seen to be there."""
+    if value is None:
+        raise click.UsageError("an input file is missing")
+    return value

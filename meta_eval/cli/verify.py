@@ -1,0 +1,131 @@
+"""`meta-eval verify`: what an auditor runs, with no Dagster and no trust in whoever wrote the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from meta_eval.cli import options
+from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import file_receipt, read_document
+from meta_eval.evidence.errors import InputError, MetaEvalError, VerificationError
+from meta_eval.evidence.replay import verified
+from meta_eval.home import rounds_folder
+from meta_eval.lanes.catalogue import REBUILDS
+from meta_eval.lanes.production.rounds import INBOX, Round
+
+
+@click.command("verify")
+@click.argument("path", type=click.Path(path_type=Path), required=False)
+@click.option("--round", "round_name", metavar="NAME", help="Every artifact of a round, and the chain between them.")
+@click.option("--all", "every", is_flag=True, help="Every round.")
+@options.as_json
+def command(path: Path | None, round_name: str | None, every: bool, as_json: bool) -> None:
+    """Replay artifacts and compare them whole.
+
+    PATH is an artifact, or a folder whose artifacts are all verified. Each one is read strictly, its digest is
+    checked, and the whole of it is rebuilt from what it keeps, at its own recorded time. In a round, every digest
+    that an artifact names must be that of another one there, and every receipt of the inbox that of its file.
+
+    Exits 1 and names each artifact that fails, with the place of the first difference.
+    """
+    if sum((path is not None, round_name is not None, every)) != 1:
+        raise click.UsageError("give one of PATH, --round NAME and --all")
+    if path is not None:
+        results = list(_verify_path(path))
+    elif round_name is not None:
+        results = list(_verify_round(Round(rounds_folder(), round_name)))
+    else:
+        names = sorted(folder.name for folder in rounds_folder().glob("*") if folder.is_dir())
+        results = [result for name in names for result in _verify_round(Round(rounds_folder(), name))]
+    if not results:
+        raise InputError(
+            str(path or round_name or rounds_folder()), "no artifact to verify", next_step="check the name"
+        )
+    _print(results, as_json=as_json)
+    click.get_current_context().exit(0 if all(result["verified"] for result in results) else 1)
+
+
+def _print(results: list[dict[str, Any]], *, as_json: bool) -> None:
+    failed = sum(not result["verified"] for result in results)
+    if as_json:
+        click.echo(json.dumps({"verified": len(results) - failed, "failed": failed, "artifacts": results}))
+        return
+    for result in results:
+        word = click.style("verified", fg="green") if result["verified"] else click.style("REFUSED ", fg="red")
+        told = f"{result['artifact']} {result['status']}" if result["verified"] else result["reason"]
+        click.echo(f"{word}  {result['path']}  {told}")
+    click.echo(f"{len(results) - failed} verified, {failed} refused")
+
+
+def _verify_path(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.is_dir():
+        value, _ = read_document(path)
+        yield _result(path, value)[0]
+        return
+    for file in sorted(path.rglob("*.json")):
+        try:
+            value, _ = read_document(file)
+        except InputError as error:
+            yield _refused(file, error)
+            continue
+        # Worksheets and receipts lie beside artifacts and claim nothing.
+        if isinstance(value, dict) and "artifact" in value:
+            yield _result(file, value)[0]
+
+
+def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
+    found: list[tuple[Path, dict[str, Any], Artifact | None]] = []
+    for file in sorted(round_.artifacts.glob("*/*.json")):
+        try:
+            value, _ = read_document(file)
+        except InputError as error:
+            found.append((file, _refused(file, error), None))
+            continue
+        found.append((file, *_result(file, value)))
+    digests = {artifact["digest"] for _, _, artifact in found if artifact is not None}
+    receipts = _receipts(round_)
+    for file, result, artifact in found:
+        problem = None if artifact is None else _broken_link(artifact, round_, digests, receipts)
+        yield result if problem is None else _refused(file, VerificationError(str(file), *problem))
+
+
+def _receipts(round_: Round) -> dict[str, str]:
+    """The receipts of everything that people or an export put into the round, by receipt."""
+    files = [path for names in INBOX.values() for name in names if (path := round_.inbox / name).exists()]
+    return {file_receipt(path): str(path) for path in [*files, *round_.private.glob("question-export-*.json")]}
+
+
+def _broken_link(
+    artifact: Artifact, round_: Round, digests: set[str], receipts: dict[str, str]
+) -> tuple[str, str] | None:
+    """What an artifact was made from must be in its round; a replaced inbox file unbinds only old artifacts."""
+    if artifact["round"] != round_.name:
+        return "belongs to another round", "/round"
+    for name, entry in artifact["inputs"].items():
+        if name != "pseudonymKey" and "digest" in entry and entry["digest"] not in digests:
+            return "made from an artifact that is not in its round", f"/inputs/{name}/digest"
+    newest = round_.artifact_files(artifact["artifact"])[-1:]
+    if newest and newest[0].name.endswith(f"{artifact['digest'][:12]}.json"):
+        for name, entry in artifact["inputs"].items():
+            if "receipt" in entry and entry["receipt"] not in receipts:
+                return "made from a file that the round no longer holds", f"/inputs/{name}/receipt"
+    return None
+
+
+def _result(file: Path, value: object) -> tuple[dict[str, Any], Artifact | None]:
+    try:
+        artifact = verified(value, REBUILDS, source=str(file))
+    except MetaEvalError as error:
+        return _refused(file, error), None
+    kept = {key: artifact[key] for key in ("artifact", "status", "digest")}
+    return {"path": str(file), "verified": True, **kept}, artifact
+
+
+def _refused(file: Path, error: MetaEvalError) -> dict[str, Any]:
+    reason = str(error).removeprefix(f"{file}: ")
+    return {"path": str(file), "verified": False, "reason": reason}
