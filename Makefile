@@ -1,0 +1,47 @@
+# Two commands for a newcomer: `make run` and `make test`. Everything else is for whoever works here.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export DAGSTER_HOME ?= $(CURDIR)/.dagster_home
+export DAGSTER_DISABLE_TELEMETRY := 1
+
+.PHONY: run test ui check format bench lock clean
+.DEFAULT_GOAL := run
+
+run: $(READY) ## set everything up and play a whole rehearsal round to its verdict
+	$(BIN)/meta-eval rehearse
+
+test: $(READY) ## set everything up and pass the tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+ui: $(READY) ## open Dagster on this machine
+	$(BIN)/dagster dev -w workspace.yaml
+
+check: $(READY) ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## measure against the floor, and print ratios
+	$(BIN)/python benchmarks/identifier_rates.py
+	$(BIN)/python benchmarks/query_log.py
+
+lock: $(READY) ## resolve the versions anew and lock them with their hashes
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	  --no-strip-extras --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "meta_eval needs Python 3.11 or newer"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
