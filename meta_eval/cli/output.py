@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from meta_eval.evidence.artifacts import Artifact
+from meta_eval.lanes.production.metrics import FIGURES
 from meta_eval.lanes.production.steps import Progress
 
 _GOOD = ("ready", "passed", "rehearsed")
@@ -81,7 +82,8 @@ def _blocker_lines(blockers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def metric_lines(metrics: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Each metric against its threshold, with numerator, denominator and interval, as aligned text."""
     yield f"{'metric':<17} {'value':>10}  {'from':>15}  {'threshold':>10}  {'95 % interval':>19}"
-    for name, figure in metrics.items():
+    for name in FIGURES:
+        figure = metrics[name]
         value, made_from, threshold = _figure(name, figure)
         interval = figure.get("bootstrap95") or figure.get("wilson95")
         shown = f"{interval[0]:.4f} to {interval[1]:.4f}" if interval else ""

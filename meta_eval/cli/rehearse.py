@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,8 +68,10 @@ def command(
     def run(stages: Sequence[str], at: int) -> bool:
         for stage in stages:
             started = time.monotonic()
-            report = line.run_line(home_folder(), name, [stage], as_of=written_instant(at))
-            results.extend(_told(round_, stage, report, time.monotonic() - started, as_json=as_json))
+            [report] = line.run_line(home_folder(), name, [stage], as_of=written_instant(at))
+            made = _artifact(round_, stage)
+            report["digest"] = made["digest"] if made and report["status"] else None
+            results.append(_told(report, time.monotonic() - started, as_json=as_json))
             if not results[-1]["good"]:
                 return False
         return True
@@ -82,7 +85,9 @@ def _dagster_line() -> Any:
     if importlib.util.find_spec("dagster") is None:
         raise UsageError("a rehearsal runs through Dagster, which is not installed; install meta-eval[dagster]")
     # By name, because the terminal must work, and be importable, without Dagster.
-    return importlib.import_module("meta_eval.defs.line")
+    line = importlib.import_module("meta_eval.defs.line")
+    os.environ.setdefault("DAGSTER_HOME", str(line.default_dagster_home()))
+    return line
 
 
 def _stamp(made_at: int) -> str:
@@ -90,26 +95,17 @@ def _stamp(made_at: int) -> str:
     return f"{day.replace('-', '')}-{clock.replace(':', '')}"
 
 
-def _told(round_: Round, stage: str, reports: Any, seconds: float, *, as_json: bool) -> list[dict[str, Any]]:
-    """One line a stage while the round runs, and what it came to."""
-    artifact = _artifact(round_, stage)
-    status = "did not run" if artifact is None else artifact["status"]
-    good = all(report["success"] for report in reports) and status in ("ready", "rehearsed")
-    told = {
-        "stage": stage,
-        "status": status,
-        "good": good,
-        "digest": None if artifact is None else artifact["digest"],
-        "blockers": [] if artifact is None else artifact["blockers"],
-    }
+def _told(report: dict[str, Any], seconds: float, *, as_json: bool) -> dict[str, Any]:
+    """One line a stage while the round runs; whether the stage came out ready."""
+    status = report["status"] or report["reason"] or "did not run"
+    good = report["state"] == "done"
     if not as_json:
-        checks = [check for report in reports for check in report.get("checks", [])]
-        held = sum(check["passed"] for check in checks)
-        digest = "" if artifact is None else artifact["digest"][:12]
-        colour = "green" if good else "red"
-        mark = click.style(f"{status:<11}", fg=colour)
-        click.echo(f"  {stage:<20} {mark} {digest:<12}  {held}/{len(checks)} checks  {seconds:4.1f} s")
-    return [told]
+        checks = report["checks"]
+        mark = click.style(f"{status:<10}", fg="green" if good else "red")
+        digest = (report["digest"] or "")[:12]
+        held = f"{sum(checks.values())} of {len(checks)} checks"
+        click.echo(f"  {report['stage']:<20} {mark} {digest:<12}  {held:<14}  {seconds:4.1f} s")
+    return {**report, "good": good, "seconds": round(seconds, 2)}
 
 
 def _artifact(round_: Round, stage: str) -> Artifact | None:

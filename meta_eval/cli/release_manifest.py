@@ -27,18 +27,16 @@ def command(folder: Path, output: Path | None, check: Path | None, as_json: bool
     """
     if (output is None) == (check is None):
         raise click.UsageError("give --output FILE to write a manifest, or --check FILE to compare with one")
-    manifest = {"version": 1, "files": _listed(folder)}
-    if (problems := read(manifest, documents.RELEASE_MANIFEST, subject="releaseManifest").blockers) or not manifest[
-        "files"
-    ]:
+    files = _listed(folder)
+    manifest = {"version": 1, "files": files}
+    problems = read(manifest, documents.RELEASE_MANIFEST, subject="releaseManifest").blockers
+    if problems or not files:
         rule = problems[0].code if problems else "no file to release"
         raise InputError(str(folder), rule, next_step="rename or remove what does not belong to a release")
     if check is not None:
         expected, _ = read_document(check)
         if expected != manifest:
-            raise VerificationError(
-                str(check), "the folder differs from this manifest", _first_path(expected, files)
-            )
+            raise VerificationError(str(check), "the folder differs from this manifest", _first_path(expected, files))
     elif output is not None:
         write_document(output, manifest)
     told = {"files": len(files), "releaseDigest": digest(manifest), "manifest": str(output or check)}

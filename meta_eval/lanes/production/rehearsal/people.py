@@ -25,7 +25,7 @@ HOST = "https://evidence.museum.example"
 LABELLER, OPERATOR, ATTESTER = "LAB-4K9", "OPS-7Q2K", "ATT-1M3"
 REVIEWERS = {"A": "REV-A77", "B": "REV-B12"}
 REFUSED_TOPICS = ("auction", "insurance", "medicine", "legal advice")
-OVERLAP = 40
+OVERLAP = 60
 """Cases that both lanes review, so that agreement can be measured."""
 
 # In a thousand: how often production or a reviewer slips, and in which way.
@@ -118,6 +118,11 @@ def _claim_id(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")[:80]
 
 
+def pseudonym_key(seed: int) -> bytes:
+    """A round's pseudonym key that is no secret, so that a rehearsal can be played again to the byte."""
+    return hashlib.sha256(f"rehearsal:key:{seed}".encode()).digest()
+
+
 def run_operator() -> Document:
     """Who runs the model, and how many cases both lanes review."""
     return {"version": 1, "operatorCode": OPERATOR, "overlap": OVERLAP}
@@ -182,7 +187,7 @@ def _reviewed(case_id: str, lane: str, claims: list[Document], times: Timeline, 
             # Only a claim's second citation is ever found wanting, so the claim itself stays accepted.
             doubted = place > 0 and draw(case_id, f"citation:{claim['claimId']}") < slips["unsupported-citation"]
             # Of what both lanes review, lane B sees a little more than lane A, so that they can differ.
-            spotted = not doubted and place > 0 and lane == "B" and draw(case_id, "second-look") < 10
+            spotted = not doubted and place > 0 and lane == "B" and draw(case_id, "second-look") < 60
             decisions.append({"claimId": claim["claimId"], "citation": citation, "supported": not (doubted or spotted)})
     return {
         "caseId": case_id,

@@ -19,7 +19,7 @@ from meta_eval.lanes.production.rehearsal import invented_log, people
 from meta_eval.lanes.production.rehearsal.faults import MISSES, broken
 from meta_eval.lanes.production.rehearsal.people import SLIPS, Timeline
 from meta_eval.lanes.production.rounds import Round
-from meta_eval.lanes.production.steps import REBUILDS
+from meta_eval.lanes.production.steps import KEY_NAME, REBUILDS
 
 RunStages = Callable[[Sequence[str], int], bool]
 """Run the named stages at a clock in milliseconds; False as soon as one of them did not come out ready."""
@@ -35,6 +35,8 @@ class Script:
     intents: Mapping[str, str] = field(default_factory=dict)
     miss: str | None = None
     break_rule: str | None = None
+    rows: int = invented_log.ROWS
+    """Rows of the invented log; with questions from a file, their number is the file's."""
 
     @property
     def times(self) -> Timeline:
@@ -49,6 +51,7 @@ def play(round_: Round, script: Script, run: RunStages) -> bool:
     """Play a rehearsal in a round's folder; whether every stage came out ready, the verdict included."""
     round_.make()
     times = script.times
+    write_bytes(round_.private / KEY_NAME, people.pseudonym_key(script.seed))
     _put_log(round_, script)
     if not run(["log_attestation"], times.log_read):
         return False
@@ -71,7 +74,7 @@ def _put_log(round_: Round, script: Script) -> None:
     if script.queries:
         rows = invented_log.rows_of_queries(list(script.queries), seed=seed, now=now)
     else:
-        rows = invented_log.invented_rows(seed=seed, now=now)
+        rows = invented_log.invented_rows(seed=seed, now=now, rows=script.rows)
     write_bytes(round_.inbox / "ai-query-log.json", invented_log.log_bytes(rows))
 
 
