@@ -16,7 +16,7 @@ from meta_eval.evidence.errors import InputError, MetaEvalError, VerificationErr
 from meta_eval.evidence.replay import verified
 from meta_eval.home import rounds_folder
 from meta_eval.lanes.catalogue import REBUILDS
-from meta_eval.lanes.production.rounds import INBOX, Round
+from meta_eval.lanes.production.rounds import INBOX, Round, artifact_name
 
 
 @click.command("verify")
@@ -90,7 +90,7 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
     digests = {artifact["digest"] for _, _, artifact in found if artifact is not None}
     receipts = _receipts(round_)
     for file, result, artifact in found:
-        problem = None if artifact is None else _broken_link(artifact, round_, digests, receipts)
+        problem = None if artifact is None else _broken_link(file, artifact, round_, digests, receipts)
         yield result if problem is None else _refused(file, VerificationError(str(file), *problem))
 
 
@@ -101,16 +101,17 @@ def _receipts(round_: Round) -> dict[str, str]:
 
 
 def _broken_link(
-    artifact: Artifact, round_: Round, digests: set[str], receipts: dict[str, str]
+    file: Path, artifact: Artifact, round_: Round, digests: set[str], receipts: dict[str, str]
 ) -> tuple[str, str] | None:
     """What an artifact was made from must be in its round; a replaced inbox file unbinds only old artifacts."""
     if artifact["round"] != round_.name:
         return "belongs to another round", "/round"
+    if file.name != artifact_name(artifact):
+        return "kept under the name of another artifact", "/digest"
     for name, entry in artifact["inputs"].items():
         if name != "pseudonymKey" and "digest" in entry and entry["digest"] not in digests:
             return "made from an artifact that is not in its round", f"/inputs/{name}/digest"
-    newest = round_.artifact_files(artifact["artifact"])[-1:]
-    if newest and newest[0].name.endswith(f"{artifact['digest'][:12]}.json"):
+    if file == round_.artifact_files(artifact["artifact"])[-1]:
         for name, entry in artifact["inputs"].items():
             if "receipt" in entry and entry["receipt"] not in receipts:
                 return "made from a file that the round no longer holds", f"/inputs/{name}/receipt"

@@ -132,8 +132,7 @@ class Round:
             write_document(self.worksheets / _paper_name(name, step.artifact), value)
             for name, value in step.papers.items()
         )
-        name = f"{_stamp(step.artifact['madeAt'])}-{step.artifact['digest'][:12]}.json"
-        path = write_document(self.artifacts / kind / name, step.artifact)
+        path = write_document(self.artifacts / kind / artifact_name(step.artifact), step.artifact)
         return Kept(step.artifact, path, papers, reused=False)
 
     def _papers_of(self, artifact: Artifact) -> list[Path]:
@@ -236,8 +235,9 @@ def _but_for_time(artifact: Artifact) -> Artifact:
     return {key: value for key, value in artifact.items() if key not in ("madeAt", "digest")}
 
 
-def _stamp(made_at: str) -> str:
-    return made_at.replace("-", "").replace(":", "").replace(".", "")
+def artifact_name(artifact: Artifact) -> str:
+    """The file name of an artifact: its own recorded time, so that names sort by it, and its digest."""
+    return f"{re.sub('[-:.]', '', artifact['madeAt'])}-{artifact['digest'][:12]}.json"
 
 
 def _paper_name(name: str, artifact: Artifact) -> str:

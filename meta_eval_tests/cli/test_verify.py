@@ -1,0 +1,118 @@
+"""`meta-eval verify` on a whole round: each artifact by itself, and the chain between them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meta_eval.evidence.artifacts import digest_of
+from meta_eval.lanes.production import rounds
+from meta_eval.lanes.production.rehearsal.play import Script, play
+from meta_eval.lanes.production.rounds import Round
+from meta_eval.lanes.production.steps import Setting
+from meta_eval_tests.cli.test_production import VERDICT, call
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("played")
+    round_ = Round(home / "rounds", "r-1")
+
+    def run(stages: Sequence[str], at: int) -> bool:
+        for stage in stages:
+            rounds.advance(round_, rounds.stage_named(stage), Setting(at, "r-1"))
+        return True
+
+    assert play(round_, Script(VERDICT, rows=600), run)
+    return home
+
+
+@pytest.fixture
+def home(played: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(played, tmp_path / "home"))
+
+
+def artifact_file(home: Path, kind: str) -> Path:
+    [path] = (home / "rounds" / "r-1" / "artifacts" / kind).glob("*.json")
+    return path
+
+
+def refused(home: Path) -> dict[str, str]:
+    """By kind of artifact, why `verify --round` refuses it."""
+    done = call("verify", "--round", "r-1", "--json", home=home, expect=1)
+    told = json.loads(done.stdout)
+    return {Path(entry["path"]).parent.name: entry["reason"] for entry in told["artifacts"] if not entry["verified"]}
+
+
+def forge(path: Path, change: Any) -> None:
+    """Change an artifact and compute its digest anew."""
+    artifact = json.loads(path.read_text())
+    change(artifact)
+    artifact["digest"] = digest_of(artifact)
+    path.unlink()
+    path.with_name(rounds.artifact_name(artifact)).write_text(json.dumps(artifact))
+
+
+def test_a_good_round_verifies_by_name_and_among_all(home: Path) -> None:
+    assert call("verify", "--round", "r-1", home=home).stdout.endswith("7 verified, 0 refused\n")
+    assert call("verify", "--all", home=home).stdout.endswith("7 verified, 0 refused\n")
+
+
+def test_a_forgery_that_verifies_alone_breaks_the_chain(home: Path) -> None:
+    path = artifact_file(home, "query-log-attestation")
+    forge(path, lambda artifact: artifact["inputs"]["queryLog"].update(receipt="0" * 64) or _template(artifact))
+    assert call("verify", path.parent, home=home).stdout.endswith("1 verified, 0 refused\n")
+    assert refused(home) == {
+        "query-log-attestation": "made from a file that the round no longer holds at /inputs/queryLog/receipt"
+    }
+
+
+def _template(artifact: dict[str, Any]) -> None:
+    artifact["result"]["attestationTemplate"]["logSha256"] = "0" * 64
+
+
+def test_a_missing_artifact_is_missed_by_those_made_from_it(home: Path) -> None:
+    artifact_file(home, "frozen-labels").unlink()
+    reason = "made from an artifact that is not in its round at /inputs/frozenLabels/digest"
+    assert refused(home) == dict.fromkeys(("run-kit", "assembled-bundle", "production-metrics"), reason)
+
+
+def test_a_document_changed_after_its_stage_ran_is_noticed(home: Path) -> None:
+    reviews = home / "rounds" / "r-1" / "inbox" / "reviews.json"
+    reviews.write_text(reviews.read_text() + " ")
+    assert refused(home) == {
+        "assembled-bundle": "made from a file that the round no longer holds at /inputs/reviews/receipt"
+    }
+
+
+def test_an_artifact_of_another_round_does_not_belong(home: Path) -> None:
+    path = artifact_file(home, "production-metrics")
+    forge(path, lambda artifact: artifact.update(round="r-2"))
+    assert refused(home) == {"production-metrics": "belongs to another round at /round"}
+
+
+def test_a_file_keeps_the_name_of_its_artifact(home: Path) -> None:
+    path = artifact_file(home, "run-kit")
+    path.rename(path.with_name("20990101T000000000Z-000000000000.json"))
+    assert refused(home) == {"run-kit": "kept under the name of another artifact at /digest"}
+
+
+def test_a_file_that_is_no_json_is_named_and_the_others_are_still_verified(home: Path) -> None:
+    path = artifact_file(home, "run-kit")
+    path.write_bytes(path.read_bytes()[:-100])
+    told = refused(home)
+    assert told["run-kit"].startswith("truncated")
+    assert set(told) == {"run-kit", "assembled-bundle"}
+
+
+def test_nothing_to_verify_is_not_success(tmp_path: Path) -> None:
+    done = call("verify", "--all", home=tmp_path, expect=2)
+    assert "no artifact to verify" in done.stderr
+    (tmp_path / "empty").mkdir()
+    assert "no artifact to verify" in call("verify", tmp_path / "empty", expect=2).stderr
+    assert "give one of" in call("verify", expect=2).stderr
