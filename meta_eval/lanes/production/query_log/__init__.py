@@ -1,0 +1,35 @@
+"""Stage 1 of the production lane: the query log, where every row gets exactly one outcome.
+
+Source: the production evaluation document, the query log. In the order of the data: `grammar` and `framing` (text
+to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise` and `rows` (row to outcome),
+`duplicates` and `spill` (rows among rows), `scan` (the whole log); `outcomes` holds their names.
+"""
+
+from __future__ import annotations
+
+from meta_eval.lanes.production.query_log.framing import ROW_LIMIT
+from meta_eval.lanes.production.query_log.normalise import normalised_question
+from meta_eval.lanes.production.query_log.outcomes import (
+    OUTCOME_LETTERS,
+    OUTCOMES,
+    outcomes_of,
+    runs_of,
+)
+from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
+from meta_eval.lanes.production.query_log.rows import classify
+from meta_eval.lanes.production.query_log.scan import LogScan, ScannedLog, scan_log
+
+__all__ = [
+    "OUTCOMES",
+    "OUTCOME_LETTERS",
+    "ROW_LIMIT",
+    "LogScan",
+    "RowReader",
+    "ScannedLog",
+    "classify",
+    "normalised_question",
+    "outcomes_of",
+    "read_rows",
+    "runs_of",
+    "scan_log",
+]

@@ -1,0 +1,250 @@
+"""Text to rows: where one row of a query log ends and the next begins, in an array or in JSON Lines.
+
+Source: the production evaluation document, the query log, and RFC 8259. A framer is fed pieces of any size and
+gives back the text of every row that is whole, in order, without surrounding white space; a row longer than
+`ROW_LIMIT` is given as None and its text is never held. What is in a row is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from meta_eval.lanes.production.query_log.grammar import GrammarError, ValueScanner, is_one_value
+
+ROW_LIMIT = 1 << 20
+"""Bytes of a row, from its first to its last, both not white space."""
+BOM = b"\xef\xbb\xbf"
+BLANK = b" \t\n\r"
+
+Rows = list[bytes | None]
+
+_PIECE = 32 * 1024
+"""Bytes of an array decoded in one go. Below ROW_LIMIT, so that rows found in bulk need no length check."""
+_SOLID = re.compile(rb"[^ \t\n\r]")
+_ROW_END = re.compile(rb"\}(?=[ \t\n\r]*+,[ \t\n\r]*+\{)")
+_RAW_ROWS = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class FramingError(Exception):
+    """The text is not what a query log can be: the rule it breaks and the byte where it does."""
+
+    def __init__(self, rule: str, offset: int) -> None:
+        super().__init__(rule)
+        self.rule, self.offset = rule, offset
+
+
+class ArrayFramer:
+    """Rows of a JSON array. Begins at the opening bracket, whose offset is `offset`."""
+
+    def __init__(self, offset: int) -> None:
+        self._at = offset
+        self._phase = "open"
+        self._scanner: ValueScanner | None = None
+        self._row_at = 0
+        self._row = bytearray()
+        self._singly_until = 0
+
+    def feed(self, piece: bytes) -> Rows:
+        """The rows that end in this piece.
+
+        Raises:
+            FramingError: the structure of the array, or the grammar of a row in it, is broken.
+        """
+        rows: Rows = []
+        position = 0
+        while position < len(piece):
+            if self._scanner is not None:
+                position = self._scan(self._scanner, piece, position, rows)
+                continue
+            solid = _SOLID.search(piece, position)
+            if solid is None:
+                break
+            position = self._step(piece, solid.start(), rows)
+        self._at += len(piece)
+        self._singly_until = 0
+        return rows
+
+    def close(self) -> Rows:
+        """No rows are left at the end of a whole array.
+
+        Raises:
+            FramingError: the array is not closed.
+        """
+        if self._phase != "closed":
+            raise FramingError("truncated: the array is not closed", self._at)
+        return []
+
+    def _step(self, piece: bytes, position: int, rows: Rows) -> int:
+        char = piece[position]
+        if self._phase == "open" and char == 0x5B:
+            self._phase = "first"
+        elif self._phase == "first" and char == 0x5D:
+            self._phase = "closed"
+        elif self._phase in ("first", "value"):
+            return self._begin(piece, position, rows)
+        elif self._phase == "after" and char in b",]":
+            self._phase = "value" if char == 0x2C else "closed"
+        else:
+            rule = "something after the array" if self._phase == "closed" else "not JSON"
+            raise FramingError(rule, self._at + position)
+        return position + 1
+
+    def _begin(self, piece: bytes, position: int, rows: Rows) -> int:
+        end = self._in_bulk(piece, position, rows)
+        if end == position:
+            self._scanner, self._row_at = ValueScanner(), self._at + position
+        else:
+            self._phase = "after"
+        return end
+
+    def _in_bulk(self, piece: bytes, position: int, rows: Rows) -> int:
+        """Rows found by a decoder in C; where they end, or `position` where it found none.
+
+        What a left-to-right parser takes as whole values up to a comma are whole rows, so a guessed end that
+        was wrong (inside a string, inside a row) can only fail, never mislead.
+        """
+        if position >= self._singly_until:
+            end = _last_row_end(piece, position, min(position + _PIECE, len(piece)))
+            if end > position and _decoded(piece[position:end], rows):
+                return end
+            self._singly_until = end
+        # Something in the stretch is beyond the decoder (NaN, a lone surrogate, a broken row): one at a time.
+        found = _ROW_END.search(piece, position, min(position + _PIECE, len(piece)))
+        if found and _decoded(piece[position : found.end()], rows):
+            return found.end()
+        return position
+
+    def _scan(self, scanner: ValueScanner, piece: bytes, position: int, rows: Rows) -> int:
+        try:
+            end = scanner.feed(piece, position)
+        except GrammarError as error:
+            raise FramingError("not JSON", self._row_at + error.offset) from None
+        room = ROW_LIMIT + 1 - len(self._row)
+        self._row += piece[position : min(end, position + room)]
+        if scanner.done:
+            text = bytes(self._row)
+            rows.append(None if len(text) > ROW_LIMIT else text)
+            self._row, self._scanner, self._phase = bytearray(), None, "after"
+        return end
+
+
+def _decoded(text: bytes, rows: Rows) -> bool:
+    try:
+        found = _RAW_ROWS.decode(b"[" + text + b"]")
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    rows.extend(map(bytes, found))
+    return True
+
+
+def _last_row_end(piece: bytes, start: int, stop: int) -> int:
+    """Just after the last `}` that a comma and a `{` follow; `start` where the last few braces show none."""
+    brace = stop
+    for _ in range(8):
+        brace = piece.rfind(b"{", start, brace)
+        if brace < 0:
+            break
+        before = piece[max(start, brace - 256) : brace].rstrip(BLANK)
+        if before.endswith(b",") and (head := before[:-1].rstrip(BLANK)).endswith(b"}"):
+            return max(start, brace - 256) + len(head)
+    return start
+
+
+class LineFramer:
+    """Rows of JSON Lines. Only LF ends a line; a line of white space is no row.
+
+    Begins at `offset`, within the line that began at `line_at`.
+    """
+
+    def __init__(self, offset: int, line_at: int) -> None:
+        self._line_at = line_at
+        self._at = offset
+        self._line = b""
+        self._long: _LongLine | None = None
+
+    def feed(self, piece: bytes) -> Rows:
+        """The rows whose line ends in this piece."""
+        rows: Rows = []
+        last = piece.rfind(b"\n") + 1
+        if last:
+            first = piece.find(b"\n") + 1
+            self._extend(piece[:first])
+            rows += self._taken()
+            whole = piece[first:last]
+            lines = [line.strip(BLANK) for line in whole.split(b"\n")]
+            if BOM in whole:
+                lines = [_bare(line) for line in whole.split(b"\n")]
+            rows += [line if len(line) <= ROW_LIMIT else None for line in lines if line]
+            self._line_at = self._at + last
+        self._at += len(piece)
+        self._extend(piece[last:])
+        return rows
+
+    def close(self) -> Rows:
+        """The row of a last line that no LF ends.
+
+        Raises:
+            FramingError: that line is not JSON, so the file was cut.
+        """
+        text = b"" if self._long else _bare(self._line)
+        whole = self._long.is_one_value() if self._long else not text or is_one_value(text)
+        if not whole:
+            raise FramingError("truncated: the last line is not JSON and no line feed ends it", self._line_at)
+        return self._taken()
+
+    def _extend(self, piece: bytes) -> None:
+        if self._long:
+            self._long.feed(piece)
+            return
+        self._line += piece
+        if len(self._line) > ROW_LIMIT:
+            text = self._line.removeprefix(BOM).lstrip(BLANK)
+            if len(text) > ROW_LIMIT:
+                self._long, self._line = _LongLine(), b""
+                self._long.feed(text)
+            elif not text:
+                # The blank start of a line; a byte is kept, as a mark at its start is no longer one after it.
+                self._line = b" "
+
+    def _taken(self) -> Rows:
+        if self._long:
+            rows: Rows = [self._long.text]
+        else:
+            text = _bare(self._line)
+            rows = [text if len(text) <= ROW_LIMIT else None] if text else []
+        self._line, self._long = b"", None
+        return rows
+
+
+def _bare(line: bytes) -> bytes:
+    # Files joined end to end leave a byte order mark at the start of a later line.
+    return line.removeprefix(BOM).strip(BLANK)
+
+
+class _LongLine:
+    """A line whose text reaches beyond ROW_LIMIT, unless white space alone takes it there."""
+
+    def __init__(self) -> None:
+        self.text: bytes | None = None
+        self._scanner: ValueScanner | None = ValueScanner()
+        self._begun = False
+
+    def feed(self, piece: bytes) -> None:
+        solid = piece.strip(BLANK)
+        if not self._begun:
+            self.text = solid if len(solid) <= ROW_LIMIT else None
+            self._begun = True
+        elif solid:
+            self.text = None
+        try:
+            if self._scanner and not self._scanner.done:
+                piece = piece[self._scanner.feed(piece) :]
+            if self._scanner and self._scanner.done and piece.strip(BLANK):
+                self._scanner = None
+        except GrammarError:
+            self._scanner = None
+
+    def is_one_value(self) -> bool:
+        return self._scanner is not None and self._scanner.finish()

@@ -1,0 +1,125 @@
+"""A private folder for one scan, and in it the candidates' questions, kept until it is known which are eligible.
+
+Source: the house's rule that questions stay in private folders. The folder is 0700, is removed however the scan
+ends, and where the process was killed the next scan in the same place removes it: a lock on the folder tells
+one that is in use from one that was left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from meta_eval.evidence.canonical import unreadable
+from meta_eval.evidence.errors import MetaEvalError
+
+PREFIX = "meta-eval-query-log-"
+SPILL_SCHEMA = pa.schema(
+    [
+        pa.field("query_id", pa.string()),
+        pa.field("question", pa.string()),
+        pa.field("question_sha256", pa.binary(32)),
+    ]
+)
+
+
+@contextmanager
+def private_folder(work_dir: Path | None) -> Iterator[Path]:
+    """A new 0700 folder below `work_dir` (the system's place for temporary files by default).
+
+    Raises:
+        InputError: `work_dir` is not there or cannot be written.
+    """
+    parent = Path(tempfile.gettempdir()) if work_dir is None else work_dir
+    try:
+        # Held while folders are made and swept, so that a folder just made and not yet locked is not swept.
+        with _locked(parent):
+            _sweep(parent)
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise unreadable(parent, error) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _sweep(parent: Path) -> None:
+    for folder in parent.glob(f"{PREFIX}*"):
+        # Another user's folder, one in use, or one that went meanwhile: left alone.
+        with suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(handle).st_uid == os.getuid():
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+class SpillWriter:
+    """Writes candidates, in row order, to one file of the private folder."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        self._writer = pa.ipc.new_stream(self._file, SPILL_SCHEMA, options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add candidates.
+
+        Raises:
+            MetaEvalError: the private folder has no room or cannot be written.
+        """
+        with _as_our_own():
+            self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Finish the file; raises as `write` does."""
+        with _as_our_own():
+            self._writer.close()
+            self._file.close()
+
+
+@contextmanager
+def _as_our_own() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException):
+        raise MetaEvalError("the private folder of the scan cannot be written; make room or name another") from None
+
+
+def spilled(path: Path, wanted: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """The candidates for which `wanted` is true, in row order, the digest as lower-case hex."""
+    first = 0
+    with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            chosen = batch.filter(pa.array(wanted[first : first + batch.num_rows]))
+            first += batch.num_rows
+            if chosen.num_rows:
+                digests = [value.hex() for value in chosen.column("question_sha256").to_pylist()]
+                yield pa.RecordBatch.from_arrays(
+                    [chosen.column("query_id"), chosen.column("question"), pa.array(digests, pa.string())],
+                    names=SPILL_SCHEMA.names,
+                )
