@@ -13,7 +13,7 @@ run: $(READY) ## set everything up and play a whole rehearsal round to its verdi
 	$(BIN)/meta-eval rehearse
 
 test: $(READY) ## set everything up and pass the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(BIN)/python -m pytest -n 2 --dist loadscope -q
 
 ui: $(READY) ## open Dagster on this machine
 	$(BIN)/dagster dev -w workspace.yaml

@@ -15,11 +15,21 @@ import click
 from meta_eval.evidence.errors import MetaEvalError
 
 _COMMANDS = {
-    "production": ("meta_eval.cli.production", "The production lane: from a consented query log to a verdict."),
-    "rehearse": ("meta_eval.cli.rehearse", "Play a whole round on invented data, through every stage and Dagster."),
-    "release-manifest": ("meta_eval.cli.release_manifest", "List a release's files with their SHA-256."),
-    "rounds": ("meta_eval.cli.rounds", "List the rounds and what each one waits for."),
-    "verify": ("meta_eval.cli.verify", "Replay artifacts and compare: does each say what its evidence says?"),
+    "attest-verdict": ("attest_verdict:attest", "Write a verdict as an in-toto Statement, signed if you have a key."),
+    "explain": ("explain:explain", "Tell why a case counted as it did, by rule and row."),
+    "keygen": ("attest_verdict:keygen", "Make a key pair for signing verdicts."),
+    "lineage": ("explain:lineage", "Print the chain of a round, from raw log to verdict."),
+    "production": ("production:command", "The production lane: from a consented query log to a verdict."),
+    "query": ("query:query", "Answer a question in SQL from the published evidence."),
+    "rehearse": ("rehearse:command", "Play a whole round on invented data, through every stage and Dagster."),
+    "release-manifest": ("release_manifest:command", "List a release's files with their SHA-256."),
+    "rounds": ("rounds:command", "List the rounds and what each one waits for."),
+    "tables": ("query:tables", "List the tables of the evidence store and what they mean."),
+    "verify": ("verify:command", "Replay artifacts and compare: does each say what its evidence says?"),
+    "verify-verdict": (
+        "attest_verdict:verify",
+        "Verify a Statement: its signature, and that the verdict says the same.",
+    ),
 }
 
 
@@ -32,7 +42,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(f"meta_eval.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -59,7 +59,7 @@ def _colour(status: str) -> str:
 def _summary(artifact: Artifact) -> Iterator[str]:
     result = artifact["result"]
     if (outcomes := result.get("outcomes")) is not None:
-        yield f"rows     {result['rowCount']:,}"
+        yield f"rows      {result['rowCount']:,}"
         for name, count in outcomes.items():
             if count:
                 yield f"           {count:>9,}  {name}"
@@ -67,7 +67,7 @@ def _summary(artifact: Artifact) -> Iterator[str]:
         yield from metric_lines(result["metrics"])
     for key, word in (("caseCount", "cases"), ("reviewCount", "reviews"), ("reviewedCitationCount", "citations")):
         if key in result:
-            yield f"{word:<9}{result[key]:,}"
+            yield f"{word:<10}{result[key]:,}"
 
 
 def _blocker_lines(blockers: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -1,0 +1,115 @@
+"""Documents cannot rot: every command that they show is run, and its output must be what they show.
+
+A block fenced as `console` holds commands after `$ `, run in order with a fresh home for each document; `# exit N`
+states the exit code. Seconds and the home's path are not compared. `META_EVAL_WRITE_DOCS=1` writes the blocks anew.
+SQL blocks are run against the store that the document's commands, or the README's, have filled.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+pytest.importorskip("dagster")
+PROJECT = Path(__file__).resolve().parents[1]
+DOCUMENTS = ["README.md", "docs/run-a-round.md"]
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+EXIT = re.compile(r"\s+# exit (\d)$")
+
+
+class Desk:
+    """A fresh home in which a document's commands are run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.dagster_home = folder / "data", folder / "dagster"
+        self.dagster_home.mkdir(parents=True)
+        shutil.copy(PROJECT / ".dagster_home" / "dagster.yaml", self.dagster_home)
+
+    def output(self, command: str) -> str:
+        """What a documented command prints, after its exit code was seen to be the documented one."""
+        expected = EXIT.search(command)
+        words = EXIT.sub("", command).split()
+        assert words[0] == "meta-eval", command
+        env = os.environ | {"META_EVAL_HOME": str(self.home), "DAGSTER_HOME": str(self.dagster_home)}
+        program = str(Path(sys.executable).with_name("meta-eval"))
+        done = subprocess.run([program, *words[1:]], capture_output=True, text=True, env=env, check=False)
+        assert done.returncode == (int(expected[1]) if expected else 0), done.stdout + done.stderr
+        return (done.stdout + done.stderr).replace(str(self.home), "data")
+
+
+def commands(block: str) -> Iterator[tuple[str, str]]:
+    """Each command of a block with the output that is shown under it."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, shown
+
+
+def comparable(text: str) -> str:
+    return re.sub(r" *\d+\.\d s\b", " N s", text).strip()
+
+
+@pytest.fixture(scope="module")
+def desks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Desk]:
+    return {name: Desk(tmp_path_factory.mktemp("desk")) for name in DOCUMENTS}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_documented_commands_print_what_is_shown(name: str, desks: dict[str, Desk]) -> None:
+    path = PROJECT / name
+    text = path.read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    assert blocks
+    for block in blocks:
+        made = [(command, desks[name].output(command), shown) for command, shown in commands(block)]
+        if os.environ.get("META_EVAL_WRITE_DOCS"):
+            anew = "".join(f"$ {command}\n{output}" for command, output, _ in made)
+            text = text.replace(f"```console\n{block}```", f"```console\n{anew}```")
+            continue
+        for command, output, shown in made:
+            assert comparable(output) == comparable(shown), command
+    if os.environ.get("META_EVAL_WRITE_DOCS"):
+        path.write_text(text, encoding="utf-8")
+
+
+def test_documented_sql_runs_and_finds_rows(desks: dict[str, Desk]) -> None:
+    store = desks["README.md"].home / "evidence" / "analyst.duckdb"
+    if not store.exists():  # this test alone was asked for
+        desks["README.md"].output("meta-eval rehearse --round demo --as-of 2026-11-30T12:00:00.000Z")
+    statements = re.findall(r"```sql\n(.*?)```", (PROJECT / "docs/evidence-store.md").read_text(), re.DOTALL)
+    assert statements
+    with duckdb.connect(store, read_only=True) as connection:
+        for statement in statements:
+            assert connection.execute(statement).fetchall(), statement
+
+
+def test_every_make_target_that_a_document_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+    documents = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *(PROJECT / "docs").rglob("*.md")]
+    named = {name for path in documents for name in re.findall(r"`make ([a-z]+)`", path.read_text(encoding="utf-8"))}
+    assert named
+    assert named <= targets
+
+
+def test_every_file_that_a_document_links_to_exists() -> None:
+    documents = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *(PROJECT / "docs").rglob("*.md")]
+    for path in documents:
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_every_command_is_documented() -> None:
+    from meta_eval.cli.main import _COMMANDS
+    from meta_eval.cli.production import command as production
+
+    text = "\n".join(path.read_text(encoding="utf-8") for path in PROJECT.glob("*.md"))
+    text += "\n".join(path.read_text(encoding="utf-8") for path in (PROJECT / "docs").glob("*.md"))
+    for name in [*_COMMANDS, *production.commands]:
+        assert re.search(rf"\b{name}\b", text), f"no document names the command {name}"
