@@ -2,7 +2,7 @@
 
 A block fenced as `console` holds commands after `$ `, run in order with a fresh home for each document; `# exit N`
 states the exit code. Seconds and the home's path are not compared. `META_EVAL_WRITE_DOCS=1` writes the blocks anew.
-SQL blocks are run against the store that the document's commands, or the README's, have filled.
+The analyst's guide is asked question by question.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import pytest
 
 pytest.importorskip("dagster")
@@ -38,10 +37,14 @@ class Desk:
         expected = EXIT.search(command)
         words = EXIT.sub("", command).split()
         assert words[0] == "meta-eval", command
+        return self.run(*words[1:], expect=int(expected[1]) if expected else 0)
+
+    def run(self, *words: str, expect: int = 0) -> str:
+        """What `meta-eval` prints, the home's path replaced by `data`."""
         env = os.environ | {"META_EVAL_HOME": str(self.home), "DAGSTER_HOME": str(self.dagster_home)}
         program = str(Path(sys.executable).with_name("meta-eval"))
-        done = subprocess.run([program, *words[1:]], capture_output=True, text=True, env=env, check=False)
-        assert done.returncode == (int(expected[1]) if expected else 0), done.stdout + done.stderr
+        done = subprocess.run([program, *words], capture_output=True, text=True, env=env, check=False)
+        assert done.returncode == expect, done.stdout + done.stderr
         return (done.stdout + done.stderr).replace(str(self.home), "data")
 
 
@@ -79,15 +82,24 @@ def test_documented_commands_print_what_is_shown(name: str, desks: dict[str, Des
         path.write_text(text, encoding="utf-8")
 
 
-def test_documented_sql_runs_and_finds_rows(desks: dict[str, Desk]) -> None:
-    store = desks["README.md"].home / "evidence" / "analyst.duckdb"
-    if not store.exists():  # this test alone was asked for
-        desks["README.md"].output("meta-eval rehearse --round demo --as-of 2026-11-30T12:00:00.000Z")
-    statements = re.findall(r"```sql\n(.*?)```", (PROJECT / "docs/evidence-store.md").read_text(), re.DOTALL)
-    assert statements
-    with duckdb.connect(store, read_only=True) as connection:
-        for statement in statements:
-            assert connection.execute(statement).fetchall(), statement
+QUESTION = re.compile(r"```sql\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
+
+
+def test_every_question_of_the_guide_has_the_answer_that_is_shown(tmp_path: Path) -> None:
+    desk, path = Desk(tmp_path), PROJECT / "docs/analyst-guide.md"
+    desk.output("meta-eval rehearse --round demo --as-of 2026-11-30T12:00:00.000Z")
+    text = path.read_text(encoding="utf-8")
+    questions = QUESTION.findall(text)
+    assert len(questions) >= 10
+    if os.environ.get("META_EVAL_WRITE_DOCS"):
+        path.write_text(QUESTION.sub(lambda found: _answered(desk, found[1]), text), encoding="utf-8")
+        return
+    for sql, shown in questions:
+        assert desk.run("query", sql) == shown, sql
+
+
+def _answered(desk: Desk, sql: str) -> str:
+    return f"```sql\n{sql}```\n\n```text\n{desk.run('query', sql)}```\n"
 
 
 def test_every_make_target_that_a_document_names_exists() -> None:

@@ -7,8 +7,9 @@
       private/     the pseudonym key and the question exports
 
 Everything is private to its owner (0600 in 0700). The current artifact of a stage is the newest by its own recorded
-time. A stage that runs again and finds nothing new but the time keeps the artifact that is there, so that what
-people filled in stays bound to it.
+time. A stage that is ready is not judged again while its inputs and the policy stay as they are: an export or a
+freeze happened once, at its time, and what people filled in stays bound to it. Only a verdict ages, so that metrics are
+judged anew each time, and kept where nothing but the time would change.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import read_document
+from meta_eval.evidence.canonical import file_receipt, read_document, receipt
 from meta_eval.evidence.errors import InputError, MetaEvalError, UsageError
 from meta_eval.evidence.files import private_folder, remove_partials, write_document
 from meta_eval.evidence.replay import load_verified
 from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit, steps
 from meta_eval.lanes.production.steps import REBUILDS, Setting, Step
 
+Inputs = dict[str, dict[str, Any]]
 _ROUND_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 INBOX: dict[str, tuple[str, ...]] = {
     "query_log": ("ai-query-log.json", "ai-query-log.jsonl", "ai-query-log.json.gz", "ai-query-log.jsonl.gz"),
@@ -54,6 +57,8 @@ class Stage:
     inbox: tuple[str, ...]
     upstream: tuple[str, ...]
     run: Callable[[Round, Setting], Step]
+    sources: Callable[[Round], Inputs]
+    """What the stage would be made from now, as its artifact names it, without making it."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,7 @@ class Round:
         if files:
             current = load_verified(files[-1], REBUILDS, kind=kind)
             if _but_for_time(current) == _but_for_time(step.artifact):
-                return Kept(current, files[-1], tuple(self._papers_of(current)), reused=True)
+                return Kept(current, files[-1], tuple(self.papers_of(current)), reused=True)
         papers = tuple(
             write_document(self.worksheets / _paper_name(name, step.artifact), value)
             for name, value in step.papers.items()
@@ -135,7 +140,8 @@ class Round:
         path = write_document(self.artifacts / kind / artifact_name(step.artifact), step.artifact)
         return Kept(step.artifact, path, papers, reused=False)
 
-    def _papers_of(self, artifact: Artifact) -> list[Path]:
+    def papers_of(self, artifact: Artifact) -> list[Path]:
+        """The worksheets and receipts that belong to an artifact."""
         return sorted(self.worksheets.glob(f"*.{artifact['digest'][:12]}.json"))
 
     def export_file(self, export_receipt: str) -> Path:
@@ -153,7 +159,19 @@ def advance(round_: Round, stage: Stage, setting: Setting) -> Kept:
     round_.make()
     for folder in (round_.private, round_.worksheets, round_.artifacts / stage.kind):
         remove_partials(folder)
-    return round_.keep(stage.run(round_, setting))
+    return _unchanged(round_, stage, setting) or round_.keep(stage.run(round_, setting))
+
+
+def _unchanged(round_: Round, stage: Stage, setting: Setting) -> Kept | None:
+    """The current artifact, where it is ready and was made from the very inputs that are there now."""
+    files = round_.artifact_files(stage.kind)
+    if not files:
+        return None
+    current = load_verified(files[-1], REBUILDS, kind=stage.kind)
+    same_policy = current["policyDigest"] == setting.policy.digest
+    if current["status"] != "ready" or not same_policy or stage.sources(round_) != _sources_of(current):
+        return None
+    return Kept(current, files[-1], tuple(round_.papers_of(current)), reused=True)
 
 
 def stage_named(name: str) -> Stage:
@@ -214,20 +232,106 @@ def _evaluate(round_: Round, setting: Setting) -> Step:
     return steps.evaluate_bundle(round_.current_file(labels.KIND), round_.current_file(bundle.KIND), setting)
 
 
+def _sources_of(artifact: Artifact) -> Inputs:
+    """What an artifact was made from; for a run kit, also the operator's document, which it keeps whole."""
+    operator = {"runOperator": artifact["replay"]["runOperator"]} if artifact["artifact"] == run_kit.KIND else {}
+    inputs: Inputs = artifact["inputs"]
+    return inputs | operator
+
+
+def _received(round_: Round, *names: str) -> Inputs:
+    """Inbox files as an artifact names them: by receipt, in camelCase."""
+    return {_input_name(name): {"receipt": file_receipt(round_.inbox_file(name))} for name in names}
+
+
+def _input_name(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _current(round_: Round, **kinds: str) -> Inputs:
+    """Upstream artifacts as an artifact names them: by digest."""
+    return {
+        name: {"digest": load_verified(round_.current_file(kind), REBUILDS, kind=kind)["digest"]}
+        for name, kind in kinds.items()
+    }
+
+
+def _export_sources(round_: Round) -> Inputs:
+    key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
+    return _received(round_, "query_log", "attestation") | {"pseudonymKey": {"digest": receipt(key)}}
+
+
+def _manifest_sources(round_: Round) -> Inputs:
+    export = load_verified(round_.current_file(question_export.KIND), REBUILDS, kind=question_export.KIND)
+    return {"questionExport": {"receipt": export["result"]["exportSha256"]}}
+
+
+def _kit_sources(round_: Round) -> Inputs:
+    operator, _ = read_document(round_.inbox_file("run_operator"))
+    return _current(round_, frozenLabels=labels.KIND) | {"runOperator": operator}
+
+
+_RESULTS = ("observations", "reviews", "evidence_reference", "release_manifest")
 STAGES: Sequence[Stage] = (
-    Stage("log_attestation", attestation.KIND, ("query_log",), (), _attest),
-    Stage("question_export", question_export.KIND, ("query_log", "attestation"), ("log_attestation",), _export),
-    Stage("prepared_manifest", manifest.KIND, (), ("question_export",), _prepare),
-    Stage("frozen_labels", labels.KIND, ("labels",), ("prepared_manifest",), _freeze),
-    Stage("run_kit", run_kit.KIND, ("run_operator",), ("frozen_labels",), _kit),
     Stage(
-        "assembled_bundle",
-        bundle.KIND,
-        ("observations", "reviews", "evidence_reference", "release_manifest"),
-        ("frozen_labels", "run_kit"),
-        _assemble,
+        name="log_attestation",
+        kind=attestation.KIND,
+        inbox=("query_log",),
+        upstream=(),
+        run=_attest,
+        sources=lambda round_: _received(round_, "query_log"),
     ),
-    Stage("production_metrics", metrics.KIND, (), ("frozen_labels", "assembled_bundle"), _evaluate),
+    Stage(
+        name="question_export",
+        kind=question_export.KIND,
+        inbox=("query_log", "attestation"),
+        upstream=("log_attestation",),
+        run=_export,
+        sources=_export_sources,
+    ),
+    Stage(
+        name="prepared_manifest",
+        kind=manifest.KIND,
+        inbox=(),
+        upstream=("question_export",),
+        run=_prepare,
+        sources=_manifest_sources,
+    ),
+    Stage(
+        name="frozen_labels",
+        kind=labels.KIND,
+        inbox=("labels",),
+        upstream=("prepared_manifest",),
+        run=_freeze,
+        sources=lambda round_: _received(round_, "labels") | _current(round_, preparedManifest=manifest.KIND),
+    ),
+    Stage(
+        name="run_kit",
+        kind=run_kit.KIND,
+        inbox=("run_operator",),
+        upstream=("frozen_labels",),
+        run=_kit,
+        sources=_kit_sources,
+    ),
+    Stage(
+        name="assembled_bundle",
+        kind=bundle.KIND,
+        inbox=_RESULTS,
+        upstream=("frozen_labels", "run_kit"),
+        run=_assemble,
+        sources=lambda round_: (
+            _received(round_, *_RESULTS) | _current(round_, frozenLabels=labels.KIND, runKit=run_kit.KIND)
+        ),
+    ),
+    Stage(
+        name="production_metrics",
+        kind=metrics.KIND,
+        inbox=(),
+        upstream=("frozen_labels", "assembled_bundle"),
+        run=_evaluate,
+        sources=lambda round_: _current(round_, frozenLabels=labels.KIND, assembledBundle=bundle.KIND),
+    ),
 )
 
 

@@ -210,3 +210,58 @@ ANTI JOIN judged_claims AS claim
   ON claim.artifact_digest = scored.artifact_digest
  AND claim.case_id = label.case_id AND claim.claim_id = label.claim_id;
 COMMENT ON VIEW failing_cases IS 'Per case, which claim or refusal lowered a figure, and why.';
+
+CREATE OR REPLACE VIEW current_rounds AS
+SELECT round, environment, status, made_at, artifact_digest
+FROM artifacts
+WHERE artifact = 'production-metrics' AND round IS NOT NULL
+QUALIFY row_number() OVER (PARTITION BY round ORDER BY made_at DESC, artifact_digest) = 1;
+COMMENT ON VIEW current_rounds IS 'Each round with its newest verdict.';
+
+CREATE OR REPLACE VIEW metric_history AS
+SELECT verdict.round, verdict.made_at, figure.metric, figure.numerator, figure.denominator,
+       CASE WHEN figure.metric = 'p95LatencyMs' THEN figure.numerator::DOUBLE
+            WHEN figure.denominator > 0 THEN figure.numerator::DOUBLE / figure.denominator END AS value,
+       figure.threshold, figure.met, verdict.artifact_digest
+FROM metrics AS figure JOIN artifacts AS verdict USING (artifact_digest);
+COMMENT ON VIEW metric_history IS 'Every figure of every verdict over time; value is for reading, numerator and denominator are exact.';
+
+CREATE OR REPLACE VIEW outcome_history AS
+SELECT scan.round, scan.made_at, log.outcome, count(*) AS rows, scan.artifact_digest
+FROM query_outcomes AS log JOIN artifacts AS scan USING (artifact_digest)
+GROUP BY ALL;
+COMMENT ON VIEW outcome_history IS 'How many rows of each log had which outcome, over time.';
+
+CREATE OR REPLACE VIEW latency_distribution AS
+WITH sorted AS (
+    SELECT scored.round, scored.artifact_digest, list_sort(list(trace.latency_ms)) AS latencies
+    FROM scored_rounds AS scored JOIN traces AS trace ON trace.artifact_digest = scored.bundle_digest
+    GROUP BY ALL
+)
+SELECT round, artifact_digest, percent, latencies[(percent * len(latencies) + 99) // 100] AS latency_ms,
+       len(latencies) AS rows
+FROM sorted, (VALUES (50), (75), (90), (95), (99), (100)) AS ranks(percent);
+COMMENT ON VIEW latency_distribution IS 'Latency at each percent by nearest rank: the value at rank ceil(percent * n / 100).';
+
+-- Pairs are the citations that two reviewers decided; within a case they are told apart by the order of their codes.
+CREATE OR REPLACE VIEW reviewer_agreement AS
+WITH pairs AS (
+    SELECT scored.round, scored.artifact_digest,
+           arg_min(decision.supported, decision.reviewer_code) AS first_says,
+           arg_max(decision.supported, decision.reviewer_code) AS second_says
+    FROM scored_rounds AS scored JOIN citation_decisions AS decision ON decision.artifact_digest = scored.bundle_digest
+    GROUP BY scored.round, scored.artifact_digest, decision.case_id, decision.claim_id, decision.citation
+    HAVING count(*) = 2
+), counted AS (
+    SELECT round, artifact_digest, count(*) AS pairs,
+           count(*) FILTER (WHERE first_says = second_says) AS agreed,
+           count(*) FILTER (WHERE first_says) AS first_yes, count(*) FILTER (WHERE second_says) AS second_yes
+    FROM pairs GROUP BY ALL
+), chance AS (
+    SELECT *, first_yes * second_yes + (pairs - first_yes) * (pairs - second_yes) AS by_chance FROM counted
+)
+SELECT round, artifact_digest, pairs, agreed,
+       CASE WHEN by_chance < pairs * pairs
+            THEN (agreed * pairs - by_chance)::DOUBLE / (pairs * pairs - by_chance) END AS kappa
+FROM chance;
+COMMENT ON VIEW reviewer_agreement IS 'How often two reviewers of one citation said the same, and Cohen''s kappa.';
