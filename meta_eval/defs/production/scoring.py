@@ -1,0 +1,71 @@
+"""When a round is scored: for each new ready bundle, and each day while its verdict depends on the day. Pure.
+
+Source: the orchestration contract. Traces age, so a verdict of yesterday is judged again. A verdict that can no longer
+change by the mere passing of time is left alone, so that a finished round does not fail a run every day.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_MAY_PASS_WITH_TIME = {"trace-in-the-future"}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """By round, the run key under which to score it; what to tell; the next cursor."""
+
+    run_keys: dict[str, str] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+    cursor: str = "{}"
+
+
+def new_bundles(
+    newest: Mapping[str, str],
+    cursor: str | None,
+    *,
+    artifact_of: Callable[[str], Mapping[str, Any] | None],
+    asked: Callable[[str], bool],
+) -> Scores:
+    """The rounds whose newest bundle is ready and was not scored yet.
+
+    Args:
+        newest: by round, the file name of its newest bundle.
+        artifact_of: a round's newest bundle; None where it cannot be read.
+        asked: whether a run of this key was asked for before.
+    """
+    known, scores, seen = _remembered(cursor), Scores(), {}
+    for round_name, name in sorted(newest.items()):
+        if known.get(round_name) == name:
+            seen[round_name] = name
+            continue
+        artifact = artifact_of(round_name)
+        if artifact is None:
+            scores.messages.append(f"{round_name}: its newest bundle cannot be read; verify the round")
+            continue
+        seen[round_name] = name
+        if artifact["status"] != "ready":
+            scores.messages.append(f"{round_name}: its newest bundle is {artifact['status']}, so it is not scored")
+            continue
+        key = f"{round_name}:assembled_bundle:{artifact['digest']}"
+        if asked(key):
+            scores.messages.append(f"{round_name}: its newest bundle was scored already")
+        else:
+            scores.run_keys[round_name] = key
+    return Scores(scores.run_keys, scores.messages, json.dumps(seen, separators=(",", ":")))
+
+
+def depends_on_the_day(verdict: Mapping[str, Any]) -> bool:
+    """Whether another day can change this verdict."""
+    if verdict["status"] != "blocked":
+        return True
+    return any(entry.get("code") in _MAY_PASS_WITH_TIME for entry in verdict["blockers"])
+
+
+def _remembered(cursor: str | None) -> dict[str, str]:
+    try:
+        value = json.loads(cursor or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
