@@ -10,10 +10,8 @@ import click
 from meta_eval.cli import options
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.errors import UsageError
-from meta_eval.evidence.replay import load_verified
 from meta_eval.home import rounds_folder
-from meta_eval.lanes.catalogue import REBUILDS
-from meta_eval.lanes.production import metrics, rounds
+from meta_eval.lanes.production import metrics, stages
 from meta_eval.lanes.production.rounds import Round
 
 _ROUND = click.option("--round", "round_name", required=True, metavar="NAME", help="The round.")
@@ -26,9 +24,9 @@ def lineage(round_name: str, as_json: bool) -> None:
     """Print the chain of a round: each current artifact, verified, and what it was made from."""
     round_ = Round(rounds_folder(), round_name)
     chain = []
-    for stage in rounds.STAGES:
-        if files := round_.artifact_files(stage.kind):
-            artifact = load_verified(files[-1], REBUILDS, kind=stage.kind)
+    for stage in stages.STAGES:
+        if round_.artifact_files(stage.kind):
+            artifact = round_.current(stage.kind)
             kept = {key: artifact[key] for key in ("artifact", "status", "madeAt", "digest", "inputs")}
             chain.append({"stage": stage.name, **kept})
     if not chain:
@@ -50,7 +48,7 @@ def lineage(round_name: str, as_json: bool) -> None:
 def explain(round_name: str, case_id: str, as_json: bool) -> None:
     """Tell why a case counted as it did: its label, what production did, each decision, and each figure it touched."""
     round_ = Round(rounds_folder(), round_name)
-    verdict = load_verified(round_.current_file(metrics.KIND), REBUILDS, kind=metrics.KIND)
+    verdict = round_.current(metrics.KIND)
     told = explained(verdict, case_id)
     if as_json:
         click.echo(json.dumps(told))

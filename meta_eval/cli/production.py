@@ -20,7 +20,7 @@ from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.files import write_document
 from meta_eval.home import evidence_folder, rounds_folder
 from meta_eval.lanes import catalogue
-from meta_eval.lanes.production import guidance, rounds, steps
+from meta_eval.lanes.production import guidance, rounds, stages, steps
 from meta_eval.lanes.production.steps import Setting, Step
 
 
@@ -59,10 +59,10 @@ class Call:
         if self.output is not None or any(value is not None for value in files.values()):
             raise click.UsageError("--round takes everything from the round's folder: leave files and --output out")
         round_ = rounds.Round(rounds_folder(), self.round_name or "")
-        reads_log = "query_log" in rounds.stage_named(stage).inbox
+        reads_log = "query_log" in stages.stage_named(stage).inbox
         with progress(round_.inbox_file("query_log")) if reads_log else nullcontext() as on_rows:
             setting = Setting(self.made_at, self.round_name, on_rows=on_rows)
-            kept = rounds.advance(round_, rounds.stage_named(stage), setting)
+            kept = stages.advance(round_, stages.stage_named(stage), setting)
         catalogue.evidence_store(evidence_folder()).load(kept.artifact, catalogue.tables_of(kept.artifact))
         self._finish(kept.artifact, [kept.path, *kept.papers], reused=kept.reused)
 

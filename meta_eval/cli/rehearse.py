@@ -24,7 +24,8 @@ from meta_eval.lanes.production import guidance
 from meta_eval.lanes.production.rehearsal import invented_log
 from meta_eval.lanes.production.rehearsal.faults import BREAKS, MISSES
 from meta_eval.lanes.production.rehearsal.play import Script, play
-from meta_eval.lanes.production.rounds import Round, stage_named
+from meta_eval.lanes.production.rounds import Round
+from meta_eval.lanes.production.stages import stage_named
 from meta_eval.lanes.production.steps import REBUILDS
 
 

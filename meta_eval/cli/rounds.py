@@ -11,7 +11,7 @@ from meta_eval.cli import options
 from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.home import rounds_folder
-from meta_eval.lanes.production import rounds
+from meta_eval.lanes.production import rounds, stages
 
 
 @click.command("rounds")
@@ -33,7 +33,7 @@ def command(as_json: bool) -> None:
 
 def _described(round_: rounds.Round) -> dict[str, Any]:
     stage_name = status = None
-    for stage in rounds.STAGES:
+    for stage in stages.STAGES:
         files = round_.artifact_files(stage.kind)
         if not files:
             return {"round": round_.name, "stage": stage_name, "status": status, "waits": _waits(round_, stage)}
@@ -51,7 +51,7 @@ def _status(file: Any) -> str:
         return "unreadable"
 
 
-def _waits(round_: rounds.Round, stage: rounds.Stage) -> str:
+def _waits(round_: rounds.Round, stage: stages.Stage) -> str:
     """What is still missing for the next stage."""
     for name in stage.inbox:
         try:

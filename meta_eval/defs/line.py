@@ -18,7 +18,8 @@ from meta_eval.defs.production import production_lane
 from meta_eval.defs.production.assets import stage_key
 from meta_eval.defs.production.sensors import ROUND_TAG
 from meta_eval.defs.resources import MetaEvalHome
-from meta_eval.lanes.production.rounds import Round, stage_named
+from meta_eval.lanes.production.rounds import Round
+from meta_eval.lanes.production.stages import stage_named
 
 _PROCESS_TAG = "meta_eval/process"
 # The event log holds everything; the console is the caller's.

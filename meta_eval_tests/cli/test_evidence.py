@@ -14,7 +14,7 @@ import pytest
 
 from meta_eval.evidence.files import write_document
 from meta_eval.lanes import catalogue
-from meta_eval.lanes.production import rounds
+from meta_eval.lanes.production import stages
 from meta_eval.lanes.production.rehearsal.play import Script, play
 from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.steps import Setting
@@ -27,9 +27,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     round_, store = Round(home / "rounds", "r-1"), catalogue.evidence_store(home / "evidence")
 
-    def run(stages: Sequence[str], at: int) -> bool:
-        for stage in stages:
-            kept = rounds.advance(round_, rounds.stage_named(stage), Setting(at, "r-1"))
+    def run(names: Sequence[str], at: int) -> bool:
+        for stage in names:
+            kept = stages.advance(round_, stages.stage_named(stage), Setting(at, "r-1"))
             store.load(kept.artifact, catalogue.tables_of(kept.artifact))
         return True
 
@@ -116,7 +116,7 @@ def test_nothing_published_is_a_clear_refusal(tmp_path: Path) -> None:
 
 def test_lineage_links_each_artifact_to_those_it_was_made_from(home: Path) -> None:
     chain = json.loads(call("lineage", "--round", "r-1", "--json", home=home).stdout)
-    assert [entry["stage"] for entry in chain] == [stage.name for stage in rounds.STAGES]
+    assert [entry["stage"] for entry in chain] == [stage.name for stage in stages.STAGES]
     digests = {entry["digest"] for entry in chain}
     named = {
         v

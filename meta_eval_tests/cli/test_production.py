@@ -246,7 +246,7 @@ def test_in_a_round_each_stage_says_what_it_waits_for(tmp_path: Path) -> None:
     done = call("production", "attest", "--round", "r-1", home=tmp_path, expect=1)
     assert "waiting for: query log in" in done.stderr
     done = call("production", "evaluate", "--round", "r-1", home=tmp_path, expect=1)
-    assert "waiting for: stage frozen_labels of round r-1" in done.stderr
+    assert "waiting for: a frozen-labels artifact of round r-1" in done.stderr
 
 
 def test_in_a_round_a_second_run_keeps_the_artifact_and_loads_the_store(tmp_path: Path) -> None:

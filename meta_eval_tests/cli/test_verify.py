@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from meta_eval.evidence.artifacts import digest_of
-from meta_eval.lanes.production import rounds
+from meta_eval.lanes.production import rounds, stages
 from meta_eval.lanes.production.rehearsal.play import Script, play
 from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.steps import Setting
@@ -23,9 +23,9 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("played")
     round_ = Round(home / "rounds", "r-1")
 
-    def run(stages: Sequence[str], at: int) -> bool:
-        for stage in stages:
-            rounds.advance(round_, rounds.stage_named(stage), Setting(at, "r-1"))
+    def run(names: Sequence[str], at: int) -> bool:
+        for stage in names:
+            stages.advance(round_, stages.stage_named(stage), Setting(at, "r-1"))
         return True
 
     assert play(round_, Script(VERDICT, rows=600), run)

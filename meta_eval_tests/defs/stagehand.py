@@ -11,7 +11,7 @@ import dagster as dg
 from meta_eval.defs.line import run_line_on
 from meta_eval.defs.production.assets import stage_key
 from meta_eval.defs.resources import MetaEvalHome
-from meta_eval.lanes.production.rounds import advance, stage_named
+from meta_eval.lanes.production.stages import advance, stage_named
 from meta_eval_tests.defs.people import People, play
 
 

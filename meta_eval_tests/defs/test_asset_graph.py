@@ -17,7 +17,8 @@ import meta_eval.defs
 from meta_eval.definitions import defs
 from meta_eval.defs.line import default_dagster_home
 from meta_eval.lanes.production import contracts
-from meta_eval.lanes.production.rounds import INBOX, STAGES
+from meta_eval.lanes.production.rounds import INBOX
+from meta_eval.lanes.production.stages import STAGES
 
 GOLDEN = Path(__file__).parents[1] / "asset_graph.txt"
 PROJECT = Path(__file__).parents[2]

@@ -15,7 +15,8 @@ from meta_eval.defs.production.assets import inbox_key
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.canonical import file_receipt
 from meta_eval.evidence.errors import UsageError
-from meta_eval.lanes.production.rounds import INBOX, STAGES, Kept, stage_named
+from meta_eval.lanes.production.rounds import INBOX, Kept
+from meta_eval.lanes.production.stages import STAGES, stage_named
 from meta_eval_tests.defs.people import People, artifacts
 from meta_eval_tests.defs.stagehand import Stagehand, table
 from meta_eval_tests.valid_world import World

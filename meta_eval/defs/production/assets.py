@@ -19,12 +19,11 @@ from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.canonical import file_receipt
 from meta_eval.evidence.errors import StoreError
-from meta_eval.evidence.replay import load_verified
 from meta_eval.evidence.store import EvidenceStore
 from meta_eval.lanes.catalogue import tables_of
 from meta_eval.lanes.production.policy import CURRENT_POLICY
-from meta_eval.lanes.production.rounds import INBOX, STAGES, Round, Stage, WaitingError, advance, stage_named
-from meta_eval.lanes.production.steps import REBUILDS
+from meta_eval.lanes.production.rounds import INBOX, Round, WaitingError
+from meta_eval.lanes.production.stages import STAGES, Stage, advance, stage_named
 
 GROUP, OWNERS = "production", ["team:evidence"]
 POOL = "duckdb"
@@ -100,7 +99,7 @@ def _upstream(round_: Round, stage: Stage) -> list[Artifact]:
     artifacts = []
     for name in stage.upstream:
         kind = stage_named(name).kind
-        artifact = load_verified(round_.current_file(kind), REBUILDS, kind=kind)
+        artifact = round_.current(kind)
         if artifact["status"] != "ready":
             raise WaitingError(f"waiting for: a {name} of round {round_.name} that is not blocked")
         artifacts.append(artifact)

@@ -14,7 +14,8 @@ from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.replay import load_verified
 from meta_eval.evidence.store import EvidenceStore
 from meta_eval.lanes.production import metrics
-from meta_eval.lanes.production.rounds import Kept, Stage
+from meta_eval.lanes.production.rounds import Kept
+from meta_eval.lanes.production.stages import Stage
 from meta_eval.lanes.production.steps import REBUILDS
 
 GATES, REPLAY = "every_gate_passed", "artifact_rebuilds_from_its_replay"

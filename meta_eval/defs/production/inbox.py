@@ -16,7 +16,8 @@ from typing import Any
 from meta_eval.defs.production.listing import Found, Listing
 from meta_eval.evidence.errors import InputError
 from meta_eval.lanes.production import metrics
-from meta_eval.lanes.production.rounds import INBOX, STAGES
+from meta_eval.lanes.production.rounds import INBOX
+from meta_eval.lanes.production.stages import STAGES
 
 QUIET_NS = 10_000_000_000
 _INPUT_OF = {file: name for name, files in INBOX.items() for file in files}

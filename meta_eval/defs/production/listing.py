@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from meta_eval.evidence.canonical import file_receipt
-from meta_eval.lanes.production.rounds import STAGES, round_name_problem, stage_named
+from meta_eval.lanes.production.rounds import round_name_problem
+from meta_eval.lanes.production.stages import STAGES, stage_named
 
 _UNSHOWN = re.compile(r"[^A-Za-z0-9._-]")
 

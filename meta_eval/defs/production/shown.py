@@ -11,7 +11,8 @@ import dagster as dg
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.lanes.production import metrics
-from meta_eval.lanes.production.rounds import INBOX, STAGES, Kept, Round, Stage
+from meta_eval.lanes.production.rounds import INBOX, Kept, Round
+from meta_eval.lanes.production.stages import STAGES, Stage
 
 Metadata = Mapping[str, Any]
 _BAR = 40

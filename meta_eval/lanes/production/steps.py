@@ -15,7 +15,7 @@ from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.canonical import canonical_bytes, read_document
-from meta_eval.evidence.errors import InputError
+from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.files import private_folder, replacing, write_bytes
 from meta_eval.evidence.replay import Rebuild, load_verified
 from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit
@@ -115,7 +115,7 @@ def prepare_manifest(export_file: Path, setting: Setting) -> Step:
 
 def freeze_labels(labels_file: Path, prepared_file: Path, setting: Setting) -> Step:
     """Stage 5: check the completed manifest against the prepared one."""
-    prepared = load_verified(prepared_file, REBUILDS, kind=manifest.KIND)
+    prepared = _upstream(prepared_file, manifest.KIND, setting)
     document, labels_receipt = read_document(labels_file)
     return Step(
         labels.freeze(
@@ -131,7 +131,7 @@ def freeze_labels(labels_file: Path, prepared_file: Path, setting: Setting) -> S
 
 def prepare_run_kit(frozen_file: Path, operator: Mapping[str, Any], setting: Setting) -> Step:
     """Stage 6: blank worksheets for the run and its reviews."""
-    frozen = load_verified(frozen_file, REBUILDS, kind=labels.KIND)
+    frozen = _upstream(frozen_file, labels.KIND, setting)
     kit = run_kit.prepare_run(
         frozen, dict(operator), made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
     )
@@ -157,8 +157,8 @@ def assemble_bundle(
     files: BundleFiles, setting: Setting, *, evidence_reference: Any, reference_receipt: str | None, operator_code: str
 ) -> Step:
     """Stage 7: join labels, observations, reviews and release."""
-    frozen = load_verified(files.frozen, REBUILDS, kind=labels.KIND)
-    kit = None if files.kit is None else load_verified(files.kit, REBUILDS, kind=run_kit.KIND)
+    frozen = _upstream(files.frozen, labels.KIND, setting)
+    kit = None if files.kit is None else _upstream(files.kit, run_kit.KIND, setting)
     observations, observations_receipt = read_document(files.observations)
     reviews, reviews_receipt = read_document(files.reviews)
     release, release_receipt = read_document(files.release_manifest)
@@ -188,13 +188,25 @@ def assemble_bundle(
 
 def evaluate_bundle(frozen_file: Path, assembled_file: Path, setting: Setting) -> Step:
     """Stage 8: recompute the metrics."""
-    frozen = load_verified(frozen_file, REBUILDS, kind=labels.KIND)
-    assembled = load_verified(assembled_file, REBUILDS, kind=bundle.KIND)
+    frozen = _upstream(frozen_file, labels.KIND, setting)
+    assembled = _upstream(assembled_file, bundle.KIND, setting)
     return Step(
         metrics.evaluate(
             frozen, assembled, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
         )
     )
+
+
+def _upstream(path: Path, kind: str, setting: Setting) -> Artifact:
+    """An artifact that a step is made from, verified, and of the step's own round where it has one.
+
+    Raises:
+        VerificationError: it is not honest, or was copied from another round.
+    """
+    artifact = load_verified(path, REBUILDS, kind=kind)
+    if setting.round_name is not None and artifact["round"] != setting.round_name:
+        raise VerificationError(str(path), "belongs to another round", "/round")
+    return artifact
 
 
 def pseudonym_key(path: Path, *, make: bool) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.lanes.production import rounds
+from meta_eval.lanes.production import stages
 from meta_eval.lanes.production.query_log import OUTCOMES
 from meta_eval.lanes.production.rehearsal import invented_log, people
 from meta_eval.lanes.production.rehearsal.faults import BREAKS, MISSES
@@ -25,9 +25,9 @@ def played(folder: Path, **script: object) -> tuple[bool, list[tuple[str, Artifa
     round_ = Round(folder, "rehearsal")
     made: list[tuple[str, Artifact]] = []
 
-    def run(stages: Sequence[str], at: int) -> bool:
-        for stage in stages:
-            kept = rounds.advance(round_, rounds.stage_named(stage), Setting(at, round_.name))
+    def run(names: Sequence[str], at: int) -> bool:
+        for stage in names:
+            kept = stages.advance(round_, stages.stage_named(stage), Setting(at, round_.name))
             made.append((stage, kept.artifact))
             if kept.artifact["status"] not in ("ready", "rehearsed"):
                 return False
@@ -39,7 +39,7 @@ def played(folder: Path, **script: object) -> tuple[bool, list[tuple[str, Artifa
 def test_a_rehearsal_ends_rehearsed_with_rows_of_every_outcome(tmp_path: Path) -> None:
     good, made = played(tmp_path)
     assert good
-    assert [stage for stage, _ in made] == [stage.name for stage in rounds.STAGES]
+    assert [stage for stage, _ in made] == [stage.name for stage in stages.STAGES]
     assert made[-1][1]["status"] == "rehearsed"
     counts = made[0][1]["result"]["outcomes"]
     assert set(counts) == set(OUTCOMES)

@@ -1,0 +1,221 @@
+"""The stages of the production lane in order, and how one of them is advanced from what its round holds.
+
+Source: the production contract. A stage that is ready is not judged again while its inputs and the policy stay as they
+are: an export or a freeze happened once, at its time, and what people filled in stays bound to it. Only a verdict ages,
+so metrics are judged anew each time, and the artifact is kept where nothing but the time would change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import file_receipt, read_document, receipt
+from meta_eval.evidence.errors import UsageError
+from meta_eval.evidence.files import remove_partials
+from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit, steps
+from meta_eval.lanes.production.rounds import Kept, Round, WaitingError
+from meta_eval.lanes.production.steps import Setting, Step
+
+Inputs = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the line: its name, its artifact, and what it needs."""
+
+    name: str
+    kind: str
+    inbox: tuple[str, ...]
+    upstream: tuple[str, ...]
+    run: Callable[[Round, Setting], Step]
+    sources: Callable[[Round], Inputs]
+    """What the stage would be made from now, as its artifact names it, without making it."""
+
+
+def advance(round_: Round, stage: Stage, setting: Setting) -> Kept:
+    """Run one stage of a round from what lies in its folder, and keep what it made.
+
+    Raises:
+        WaitingError: an input is not there yet.
+        InputError, VerificationError: an input cannot be read or an upstream artifact is not honest.
+    """
+    round_.make()
+    for folder in (round_.private, round_.worksheets, round_.artifacts / stage.kind):
+        remove_partials(folder)
+    return _unchanged(round_, stage, setting) or round_.keep(stage.run(round_, setting))
+
+
+def _unchanged(round_: Round, stage: Stage, setting: Setting) -> Kept | None:
+    """The current artifact, where it is ready and was made from the very inputs that are there now."""
+    files = round_.artifact_files(stage.kind)
+    if not files:
+        return None
+    current = round_.current(stage.kind)
+    same_policy = current["policyDigest"] == setting.policy.digest
+    if current["status"] != "ready" or not same_policy or stage.sources(round_) != _sources_of(current):
+        return None
+    return Kept(current, files[-1], tuple(round_.papers_of(current)), reused=True)
+
+
+def stage_named(name: str) -> Stage:
+    """The stage of this name. Raises UsageError."""
+    for stage in STAGES:
+        if stage.name == name:
+            return stage
+    raise UsageError(f"no stage of that name; the stages are {', '.join(stage.name for stage in STAGES)}")
+
+
+def _attest(round_: Round, setting: Setting) -> Step:
+    return steps.attest_log(round_.inbox_file("query_log"), setting)
+
+
+def _export(round_: Round, setting: Setting) -> Step:
+    log, attested = round_.inbox_file("query_log"), round_.inbox_file("attestation")
+    key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
+    return steps.export_questions(log, attested, setting, key=key, export_file=round_.export_file)
+
+
+def _prepare(round_: Round, setting: Setting) -> Step:
+    export = round_.current(question_export.KIND)
+    if export["status"] != "ready":
+        raise WaitingError(f"waiting for: a question export of round {round_.name} that is not blocked")
+    return steps.prepare_manifest(round_.export_file(export["result"]["exportSha256"]), setting)
+
+
+def _freeze(round_: Round, setting: Setting) -> Step:
+    return steps.freeze_labels(round_.inbox_file("labels"), round_.current_file(manifest.KIND), setting)
+
+
+def _kit(round_: Round, setting: Setting) -> Step:
+    operator, _ = read_document(round_.inbox_file("run_operator"))
+    return steps.prepare_run_kit(round_.current_file(labels.KIND), operator, setting)
+
+
+def _assemble(round_: Round, setting: Setting) -> Step:
+    kit_file = round_.current_file(run_kit.KIND)
+    files = steps.BundleFiles(
+        observations=round_.inbox_file("observations"),
+        reviews=round_.inbox_file("reviews"),
+        release_manifest=round_.inbox_file("release_manifest"),
+        frozen=round_.current_file(labels.KIND),
+        kit=kit_file,
+    )
+    reference, reference_receipt = read_document(round_.inbox_file("evidence_reference"))
+    kit = round_.current(run_kit.KIND)
+    return steps.assemble_bundle(
+        files,
+        setting,
+        evidence_reference=reference,
+        reference_receipt=reference_receipt,
+        operator_code=kit["result"]["operatorCode"],
+    )
+
+
+def _evaluate(round_: Round, setting: Setting) -> Step:
+    return steps.evaluate_bundle(round_.current_file(labels.KIND), round_.current_file(bundle.KIND), setting)
+
+
+def _sources_of(artifact: Artifact) -> Inputs:
+    """What an artifact was made from; for a run kit, also the operator's document, which it keeps whole."""
+    operator = {"runOperator": artifact["replay"]["runOperator"]} if artifact["artifact"] == run_kit.KIND else {}
+    inputs: Inputs = artifact["inputs"]
+    return inputs | operator
+
+
+def _received(round_: Round, *names: str) -> Inputs:
+    """Inbox files as an artifact names them: by receipt, in camelCase."""
+    return {_input_name(name): {"receipt": file_receipt(round_.inbox_file(name))} for name in names}
+
+
+def _input_name(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _current(round_: Round, **kinds: str) -> Inputs:
+    """Upstream artifacts as an artifact names them: by digest."""
+    return {
+        name: {"digest": round_.current(kind)["digest"]}
+        for name, kind in kinds.items()
+    }
+
+
+def _export_sources(round_: Round) -> Inputs:
+    key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
+    return _received(round_, "query_log", "attestation") | {"pseudonymKey": {"digest": receipt(key)}}
+
+
+def _manifest_sources(round_: Round) -> Inputs:
+    export = round_.current(question_export.KIND)
+    return {"questionExport": {"receipt": export["result"]["exportSha256"]}}
+
+
+def _kit_sources(round_: Round) -> Inputs:
+    operator, _ = read_document(round_.inbox_file("run_operator"))
+    return _current(round_, frozenLabels=labels.KIND) | {"runOperator": operator}
+
+
+_RESULTS = ("observations", "reviews", "evidence_reference", "release_manifest")
+STAGES: Sequence[Stage] = (
+    Stage(
+        name="log_attestation",
+        kind=attestation.KIND,
+        inbox=("query_log",),
+        upstream=(),
+        run=_attest,
+        sources=lambda round_: _received(round_, "query_log"),
+    ),
+    Stage(
+        name="question_export",
+        kind=question_export.KIND,
+        inbox=("query_log", "attestation"),
+        upstream=("log_attestation",),
+        run=_export,
+        sources=_export_sources,
+    ),
+    Stage(
+        name="prepared_manifest",
+        kind=manifest.KIND,
+        inbox=(),
+        upstream=("question_export",),
+        run=_prepare,
+        sources=_manifest_sources,
+    ),
+    Stage(
+        name="frozen_labels",
+        kind=labels.KIND,
+        inbox=("labels",),
+        upstream=("prepared_manifest",),
+        run=_freeze,
+        sources=lambda round_: _received(round_, "labels") | _current(round_, preparedManifest=manifest.KIND),
+    ),
+    Stage(
+        name="run_kit",
+        kind=run_kit.KIND,
+        inbox=("run_operator",),
+        upstream=("frozen_labels",),
+        run=_kit,
+        sources=_kit_sources,
+    ),
+    Stage(
+        name="assembled_bundle",
+        kind=bundle.KIND,
+        inbox=_RESULTS,
+        upstream=("frozen_labels", "run_kit"),
+        run=_assemble,
+        sources=lambda round_: (
+            _received(round_, *_RESULTS) | _current(round_, frozenLabels=labels.KIND, runKit=run_kit.KIND)
+        ),
+    ),
+    Stage(
+        name="production_metrics",
+        kind=metrics.KIND,
+        inbox=(),
+        upstream=("frozen_labels", "assembled_bundle"),
+        run=_evaluate,
+        sources=lambda round_: _current(round_, frozenLabels=labels.KIND, assembledBundle=bundle.KIND),
+    ),
+)
