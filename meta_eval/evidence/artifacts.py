@@ -7,6 +7,7 @@ from which the whole artifact can be rebuilt, and `authority` says what it does 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,7 @@ KEYS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 ENVIRONMENTS = ("production", "rehearsal")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 EVIDENCE_CLASSES = {"production": "production", "rehearsal": "rehearsal", None: "unattested"}
 
 
@@ -93,6 +95,17 @@ def sealed(
     return {**body, "digest": digest(body)}
 
 
+def named_inputs(
+    inputs: Mapping[str, Mapping[str, str]], due: Mapping[str, str], *, optional: frozenset[str] = frozenset()
+) -> dict[str, dict[str, str]]:
+    """The inputs of these names and no other, each a receipt or a digest as `due` says.
+
+    Raises:
+        KeyError: one that is not optional is missing.
+    """
+    return {name: {kind: inputs[name][kind]} for name, kind in due.items() if name in inputs or name not in optional}
+
+
 def digest_of(artifact: Mapping[str, Any]) -> str:
     """The digest that an artifact's contents have, whatever its `digest` says."""
     return digest({key: value for key, value in artifact.items() if key != "digest"})
@@ -119,8 +132,9 @@ def parsed_artifact(value: object, *, source: str, kind: str | None = None) -> A
         raise VerificationError(source, "a version that this reader does not know", "/version")
     if kind is not None and value["artifact"] != kind:
         raise VerificationError(source, f"not the artifact that is due here ({kind})", "/artifact")
-    made_at = instant_ms(value["madeAt"])
-    if made_at is None or written_instant(made_at) != value["madeAt"]:
+    if not all(map(_is_input, value["inputs"].values())):
+        raise VerificationError(source, "an input that is not one receipt or digest", "/inputs")
+    if not _is_written(value["madeAt"]):
         raise VerificationError(source, "not an instant as meta_eval writes it", "/madeAt")
     try:
         actual = digest_of(value)
@@ -129,6 +143,17 @@ def parsed_artifact(value: object, *, source: str, kind: str | None = None) -> A
     if actual != value["digest"]:
         raise VerificationError(source, "the digest is not that of the contents", "/digest")
     return value
+
+
+def _is_input(entry: object) -> bool:
+    if not isinstance(entry, dict) or len(entry) != 1 or not entry.keys() <= {"receipt", "digest"}:
+        return False
+    return all(isinstance(value, str) and _SHA256.fullmatch(value) for value in entry.values())
+
+
+def _is_written(value: str) -> bool:
+    ms = instant_ms(value)
+    return ms is not None and written_instant(ms) == value
 
 
 def made_at_ms(artifact: Mapping[str, Any]) -> int:

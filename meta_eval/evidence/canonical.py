@@ -33,8 +33,8 @@ def canonical_bytes(value: Any) -> bytes:
     """
     try:
         return rfc8785.dumps(value)
-    except rfc8785.CanonicalizationError as error:
-        raise ValueError("not a value of canonical JSON") from error
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError):
+        raise ValueError("not a value of canonical JSON") from None
 
 
 def digest(value: Any) -> str:
@@ -179,7 +179,8 @@ def _fault_offset(data: bytes, rule: str) -> int | None:
     """The byte where a rule is first broken. Runs only on refused documents, so it may be slow and plain."""
     keys: list[set[str] | None] = []
     previous: tuple[bytes, int] = (b"", 0)
-    for token, offset in _tokens(data):
+    start = len(_BOM) if data.startswith(_BOM) else 0
+    for token, offset in _tokens(data, start):
         if token in b"[{":
             keys.append(set() if token == b"{" else None)
             if rule == _DEEP and len(keys) > MAX_DEPTH:
@@ -197,8 +198,8 @@ def _fault_offset(data: bytes, rule: str) -> int | None:
     return None
 
 
-def _tokens(data: bytes) -> Iterator[tuple[bytes, int]]:
-    for match in _TOKEN.finditer(data):
+def _tokens(data: bytes, start: int) -> Iterator[tuple[bytes, int]]:
+    for match in _TOKEN.finditer(data, start):
         yield match.group(), match.start()
 
 

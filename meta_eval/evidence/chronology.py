@@ -6,7 +6,8 @@ every Python reads the same set of strings:
     YYYY-MM-DD "T" HH:MM:SS [ "." 1 to 9 digits ] ( "Z" | +HH:MM | -HH:MM )
 
 Upper-case T and Z only. Digits beyond the millisecond are cut, never rounded. Refused: no offset, `-00:00`
-(RFC 3339: offset unknown), `+0000`, a comma, second 60, hour 24, days that do not exist, years before 1.
+(RFC 3339: offset unknown), `+0000`, a comma, second 60, hour 24, days that do not exist, and instants that
+fall outside the years 1 to 9999 in UTC, so that whatever is read can be written again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from functools import lru_cache
 DAY_MS = 86_400_000
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _MAX_OFFSET_MINUTES = 14 * 60
+_FIRST_MS = (1 - _EPOCH_ORDINAL) * DAY_MS
+_LAST_MS = (date.max.toordinal() - _EPOCH_ORDINAL + 1) * DAY_MS - 1
 _INSTANT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
@@ -49,7 +52,7 @@ def instant_ms(value: object) -> int | None:
         if int(offset_minute) > 59 or offset > _MAX_OFFSET_MINUTES or (offset == 0 and sign == "-"):
             return None
         ms -= (offset if sign == "+" else -offset) * 60_000
-    return ms
+    return ms if _FIRST_MS <= ms <= _LAST_MS else None
 
 
 def written_instant(ms: int) -> str:
@@ -58,10 +61,10 @@ def written_instant(ms: int) -> str:
     Raises:
         ValueError: outside the years 1 to 9999.
     """
+    if not _FIRST_MS <= ms <= _LAST_MS:
+        raise ValueError("instant outside the years 1 to 9999")
     days, rest = divmod(ms, DAY_MS)
     ordinal = days + _EPOCH_ORDINAL
-    if not 1 <= ordinal <= date.max.toordinal():
-        raise ValueError("instant outside the years 1 to 9999")
     seconds, millis = divmod(rest, 1000)
     day = date.fromordinal(ordinal).isoformat()
     return f"{day}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{millis:03d}Z"

@@ -5,8 +5,8 @@ document may have. `read` gives three things at once:
 
 - the value for the stage's own logic, with None wherever something was refused;
 - the *projection*, the same document with each refused value replaced by the name of the rule it breaks, which is
-  what an artifact may keep. Reading a projection again gives the same projection and the same blockers, so a
-  blocked artifact can be rebuilt from it;
+  what an artifact may keep. `read_projection` gives the same projection and the same blockers again, so a blocked
+  artifact can be rebuilt from it; a document that a person brings is never read as if it were a projection;
 - the blockers, one for each rule and place, counted.
 
 Nothing that was refused is kept or shown: not the value, nor the spelling of an unknown key.
@@ -22,7 +22,8 @@ from functools import lru_cache
 from typing import Any
 
 from meta_eval.evidence.artifacts import Blocker
-from meta_eval.evidence.chronology import instant_ms
+from meta_eval.evidence.chronology import instant_ms, written_instant
+from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.identifiers import (
     contact_rule,
     content_key,
@@ -72,6 +73,7 @@ class Reading:
     projection: Any
     _faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     ignored: int = 0
+    projected: bool = False
 
     @property
     def blockers(self) -> list[Blocker]:
@@ -89,8 +91,27 @@ def read(document: object, shape: Shape, *, subject: str) -> Reading:
     return reading
 
 
+def read_projection(projection: object, shape: Shape, *, subject: str) -> Reading:
+    """Read again what `read` gave as a projection: the same projection, blockers and count of what was ignored."""
+    reading = Reading(None, None, projected=True)
+    reading.value, reading.projection = _visit(projection, shape, subject, reading)
+    return reading
+
+
+def kept_part(part: object, shape: Shape, *, pointer: str) -> Any:
+    """A part of a replay that a stage wrote itself, which must fit its shape without a fault.
+
+    Raises:
+        VerificationError: it does not, so no stage wrote it.
+    """
+    reading = read(part, shape, subject=pointer)
+    if reading.blockers or reading.ignored:
+        raise VerificationError("replay", "holds what no stage keeps", pointer)
+    return reading.value
+
+
 def _visit(node: object, shape: Shape, place: str, reading: Reading) -> tuple[Any, Any]:
-    if isinstance(node, dict) and node.keys() == {REFUSED}:
+    if reading.projected and isinstance(node, dict) and node.keys() == {REFUSED}:
         rule = node[REFUSED]
         return _refuse(rule if isinstance(rule, str) and _RULE.fullmatch(rule) else "wrong-type", place, reading)
     if isinstance(shape, Leaf):
@@ -117,7 +138,7 @@ def _visit_object(
             value[key], projection[key] = _visit(node[key], inner, here, reading)
         elif key not in shape.optional:
             value[key], projection[key] = _refuse("missing-key", here, reading)
-    ignored, refused = _other_keys(node, shape)
+    ignored, refused = _other_keys(node, shape, projected=reading.projected)
     for rule, count in refused.items():
         reading._faults[rule, place] += count
     reading.ignored += ignored
@@ -128,15 +149,15 @@ def _visit_object(
     return value, projection
 
 
-def _other_keys(node: dict[str, Any], shape: Keyed) -> tuple[int, Counter[str]]:
+def _other_keys(node: dict[str, Any], shape: Keyed, *, projected: bool) -> tuple[int, Counter[str]]:
     """Keys beyond the shape's: how many are ignored aggregates, and the rules that the others break."""
     ignored, refused = 0, Counter[str]()
     for key, inner in node.items():
         if key in shape.keys:
             continue
-        if key == REFUSED_KEYS and isinstance(inner, dict):
+        if projected and key == REFUSED_KEYS and isinstance(inner, dict):
             refused.update({rule: n for rule, n in inner.items() if _RULE.fullmatch(rule) and _is_count(n)})
-        elif key == IGNORED_KEYS and _is_count(inner):
+        elif projected and key == IGNORED_KEYS and _is_count(inner):
             ignored += inner
         else:
             found = _screened_keys({key: inner})
@@ -211,6 +232,11 @@ def _url_rule(value: str, environment: str) -> str | None:
     return "url-contact-detail" if urls_carry_contact(value) else None
 
 
+def none_or(leaf: Leaf) -> Leaf:
+    """Null, or what the leaf takes."""
+    return Leaf(lambda value: None if value is None else leaf.rule_broken(value))
+
+
 def public_url(environment: str) -> Leaf:
     """A URL that may serve as evidence in this environment; the rule it breaks is named, never the URL."""
     return Leaf(lambda value: _url_rule(value, environment) if isinstance(value, str) else "url-not-a-string")
@@ -227,5 +253,8 @@ def whole_number(*, least: int, most: int, rule: str) -> Leaf:
 
 SHA256 = matching(r"[0-9a-f]{64}", rule="not-a-sha256", screened=False)
 INSTANT = Leaf(lambda value: None if instant_ms(value) is not None else "not-an-instant")
+WRITTEN_INSTANT = Leaf(
+    lambda value: None if (ms := instant_ms(value)) is not None and written_instant(ms) == value else "not-as-written"
+)
 CODE = Leaf(lambda value: None if is_code(value) else "not-a-code")
 TRUE_OR_FALSE = Leaf(lambda value: None if isinstance(value, bool) else "not-true-or-false")

@@ -98,7 +98,7 @@ def remove_partials(folder: Path) -> int:
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no such process, or a number that no process can have
         return False
     except PermissionError:
         return True

@@ -66,14 +66,15 @@ def gate(
 def _redacted(failures: pd.DataFrame, subject: str, excused: Mapping[str, int]) -> list[Blocker]:
     """Failure cases without their values: rule, place and count."""
     blockers = []
-    for (context, column, check), rows in failures.groupby(
+    # A check over the whole row is reported once for each of its columns: count rows, not reports.
+    places = failures.assign(column=failures["column"].where(failures["schema_context"] == "Column"))
+    for (context, column, check), rows in places.groupby(
         ["schema_context", "column", "check"], dropna=False, sort=True
     ):
         named_column = context == "Column" and isinstance(column, str)
         rule = _BUILT_IN.get(str(check), str(check))
         if rule.startswith("dtype("):
             rule = "wrong-type"
-        # A check over the whole row is reported once for each of its columns: count rows, not reports.
         count = rows["index"].nunique() or len(rows)
         if rule == "value-missing" and named_column:
             count -= excused.get(str(column), 0)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from meta_eval.evidence.artifacts import Artifact, made_at_ms
 from meta_eval.evidence.errors import StoreBusyError, StoreError
-from meta_eval.evidence.files import private_folder
+from meta_eval.evidence.files import private_folder, remove_partials
 
 STORE_NAME = "evidence.duckdb"
 ANALYST_NAME = "analyst.duckdb"
@@ -77,7 +77,7 @@ class EvidenceStore:
                 raise StoreError(f"{self.path}: rows do not fit the store ({type(error).__name__})") from None
             finally:
                 connection.close()
-            if not known or not self.analyst_path.exists():
+            if not known or not self._is_published(artifact["digest"]):
                 self._publish()
         return not known
 
@@ -133,7 +133,14 @@ class EvidenceStore:
             "close what has it open (a DuckDB shell, a stuck run) and try again"
         )
 
+    def _is_published(self, artifact_digest: str) -> bool:
+        # A writer that was killed between its commit and its publication left a copy without this artifact.
+        with contextlib.suppress(StoreError, duckdb.Error):
+            return bool(self.rows("SELECT 1 FROM artifacts WHERE artifact_digest = ?", [artifact_digest]))
+        return False
+
     def _publish(self) -> None:
+        remove_partials(self.folder)
         partial = self.analyst_path.with_name(f".{ANALYST_NAME}.{os.getpid()}.partial")
         try:
             shutil.copyfile(self.path, partial)

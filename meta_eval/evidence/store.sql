@@ -42,3 +42,13 @@ COMMENT ON COLUMN blockers.artifact_digest IS 'The blocked artifact.';
 COMMENT ON COLUMN blockers.code IS 'The rule that was broken.';
 COMMENT ON COLUMN blockers.subject IS 'Where it was broken.';
 COMMENT ON COLUMN blockers.count IS 'How often; for a threshold, the number that was found.';
+
+CREATE TABLE IF NOT EXISTS loads (
+    artifact_digest VARCHAR NOT NULL,
+    table_name VARCHAR NOT NULL,
+    row_count BIGINT NOT NULL
+);
+COMMENT ON TABLE loads IS 'How many rows each artifact brought to each table: a store that holds fewer is short, and says so.';
+COMMENT ON COLUMN loads.artifact_digest IS 'The artifact.';
+COMMENT ON COLUMN loads.table_name IS 'The table that its rows went to.';
+COMMENT ON COLUMN loads.row_count IS 'How many rows.';

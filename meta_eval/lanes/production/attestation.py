@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production.policy import Policy, policy_of
 from meta_eval.lanes.production.query_log import OUTCOMES, LogScan, outcomes_of, runs_of
@@ -63,7 +63,7 @@ def _build(
         blockers=blockers,
         policy_digest=policy.digest,
         made_at_ms=made_at,
-        inputs=inputs,
+        inputs=named_inputs(inputs, {"queryLog": "receipt"}),
         result={
             "byteCount": replay["byteCount"],
             "rowCount": rows,
@@ -78,6 +78,6 @@ def _build(
                 "questionCollectionApproved": None,
             },
         },
-        replay=replay,
+        replay={key: replay[key] for key in ("byteCount", "outcomeRuns")},
         authority=AUTHORITY,
     )

@@ -12,14 +12,25 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
-from meta_eval.evidence.documents import Reading, read
+from meta_eval.evidence.documents import (
+    CODE,
+    SHA256,
+    Keyed,
+    Reading,
+    kept_part,
+    none_or,
+    read,
+    read_projection,
+    whole_number,
+)
 from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production import coverage, documents
-from meta_eval.lanes.production.labels import manifest_of
+from meta_eval.lanes.production.labels import kept_manifest, manifest_of
 from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
+from meta_eval.lanes.production.run_kit import dealt_lanes
 
 KIND = "assembled-bundle"
 AUTHORITY = {
@@ -64,8 +75,8 @@ def assemble(
         name: read(document, shape, subject=name).projection for name, (document, shape) in given.items()
     }
     replay["manifest"] = manifest_of(frozen)
-    replay["frozen"] = {key: frozen[key] for key in ("status", "policyDigest", "environment")}
-    replay["lanes"] = None if kit is None else _lanes_of(kit)
+    replay["frozen"] = {key: frozen[key] for key in documents.UPSTREAM.keys}
+    replay["kit"] = None if kit is None else _kit_extract(kit)
     inputs = {name: {"receipt": value} for name, value in receipts.items()}
     inputs["frozenLabels"] = {"digest": frozen["digest"]}
     if kit is not None:
@@ -84,20 +95,48 @@ def rebuild(artifact: Artifact) -> Artifact:
     )
 
 
-def _lanes_of(kit: Artifact) -> dict[str, Any]:
+def _kit_extract(kit: Artifact) -> dict[str, Any]:
+    """What a bundle needs of a run kit. Lanes follow from the labels and the overlap, so they are dealt again."""
     return {
         "status": kit["status"],
         "policyDigest": kit["policyDigest"],
         "datasetDigest": kit["result"]["datasetDigest"],
         "operatorCode": kit["result"]["operatorCode"],
-        "cases": kit["result"]["lanes"],
+        "overlap": kit["result"]["overlap"],
     }
+
+
+_KIT_EXTRACT = Keyed(
+    {
+        **documents.UPSTREAM.keys,
+        "datasetDigest": none_or(SHA256),
+        "operatorCode": none_or(CODE),
+        "overlap": whole_number(least=0, most=1_000_000, rule="not-a-number-of-cases"),
+    }
+)
+_INPUTS = {
+    "observations": "receipt",
+    "reviews": "receipt",
+    "evidenceReference": "receipt",
+    "releaseManifest": "receipt",
+    "frozenLabels": "digest",
+    "runKit": "digest",
+}
+
+
+def _kept(replay: dict[str, Any], readings: dict[str, Reading]) -> dict[str, Any]:
+    """The replay as this stage writes it, from a replay that somebody hands in. Raises VerificationError."""
+    frozen = kept_part(replay["frozen"], documents.UPSTREAM, pointer="/replay/frozen")
+    kit = None if replay["kit"] is None else kept_part(replay["kit"], _KIT_EXTRACT, pointer="/replay/kit")
+    documents_kept = {name: reading.projection for name, reading in readings.items()}
+    return {**documents_kept, "manifest": kept_manifest(replay), "frozen": frozen, "kit": kit}
 
 
 def _build(
     replay: dict[str, Any], inputs: dict[str, dict[str, str]], *, made_at: int, policy: Policy, round_name: str | None
 ) -> Artifact:
     readings = _readings(replay)
+    replay = _kept(replay, readings)
     blockers = [blocker for reading in readings.values() for blocker in reading.blockers]
     labels_ready = replay["frozen"]["status"] == "ready"
     if labels_ready:
@@ -111,13 +150,17 @@ def _build(
     reviewed = coverage.present((readings["reviews"].value or {}).get("reviews"))
     return sealed(
         kind=KIND,
-        environment=replay["frozen"]["environment"],
+        environment=documents.claimed_environment(replay["manifest"]),
         round_name=round_name,
         status="ready" if ready else "blocked",
         blockers=blockers,
         policy_digest=policy.digest,
         made_at_ms=made_at,
-        inputs=inputs,
+        inputs=named_inputs(
+            inputs,
+            {name: kind for name, kind in _INPUTS.items() if name != "runKit" or replay["kit"] is not None},
+            optional=frozenset({"evidenceReference"}),
+        ),
         result={
             "datasetDigest": digest(replay["manifest"]) if labels_ready else None,
             "releaseDigest": bundle["releaseDigest"] if bundle else None,
@@ -142,7 +185,7 @@ def _readings(replay: dict[str, Any]) -> dict[str, Reading]:
         "releaseManifest": documents.RELEASE_MANIFEST,
         "runOperator": documents.RUN_OPERATOR,
     }
-    return {name: read(replay[name], shape, subject=name) for name, shape in shapes.items()}
+    return {name: read_projection(replay[name], shape, subject=name) for name, shape in shapes.items()}
 
 
 def _binding_blockers(replay: dict[str, Any], readings: dict[str, Reading], policy: Policy) -> list[Blocker]:
@@ -157,7 +200,7 @@ def _binding_blockers(replay: dict[str, Any], readings: dict[str, Reading], poli
         (
             "observations.environment",
             observations.get("environment"),
-            replay["frozen"]["environment"],
+            documents.claimed_environment(replay["manifest"]),
             "environment-changed",
         ),
         ("observations.runOperatorCode", observations.get("runOperatorCode"), operator, "run-operator-mismatch"),
@@ -173,18 +216,18 @@ def _binding_blockers(replay: dict[str, Any], readings: dict[str, Reading], poli
     if len(currencies) > 1:
         blockers.append(Blocker("more-than-one-currency", "observations.observations[].cost", len(currencies)))
     blockers += unchanged_policy(replay["frozen"]["policyDigest"], policy, subject="frozenLabels")
-    return blockers + _kit_blockers(replay["lanes"], dataset, operator, policy) + _release_blockers(readings)
+    return blockers + _kit_blockers(replay["kit"], dataset, operator, policy) + _release_blockers(readings)
 
 
-def _kit_blockers(lanes: dict[str, Any] | None, dataset: str, operator: str | None, policy: Policy) -> list[Blocker]:
-    if lanes is None:
+def _kit_blockers(kit: dict[str, Any] | None, dataset: str, operator: str | None, policy: Policy) -> list[Blocker]:
+    if kit is None:
         return []
-    blockers = unchanged_policy(lanes["policyDigest"], policy, subject="runKit")
-    if lanes["status"] != "ready":
+    blockers = unchanged_policy(kit["policyDigest"], policy, subject="runKit")
+    if kit["status"] != "ready":
         return [*blockers, Blocker("run-kit-not-ready", "runKit")]
-    if lanes["datasetDigest"] != dataset:
+    if kit["datasetDigest"] != dataset:
         blockers.append(Blocker("dataset-digest-mismatch", "runKit"))
-    if operator is not None and lanes["operatorCode"] != operator:
+    if operator is not None and kit["operatorCode"] != operator:
         blockers.append(Blocker("run-operator-mismatch", "runKit"))
     return blockers
 
@@ -212,7 +255,7 @@ def _row_blockers(replay: dict[str, Any], readings: dict[str, Reading], made_at:
             {case["caseId"]: case["shouldRefuse"] for case in manifest["cases"]},
             observed,
             reviewed,
-            _reviews_due(replay["lanes"]),
+            _reviews_due(replay["kit"], manifest["cases"]),
         ),
         *coverage.trace_blockers(
             observed,
@@ -237,10 +280,11 @@ def _row_blockers(replay: dict[str, Any], readings: dict[str, Reading], made_at:
     ]
 
 
-def _reviews_due(lanes: dict[str, Any] | None) -> dict[str, int] | None:
-    if lanes is None or lanes["status"] != "ready":
+def _reviews_due(kit: dict[str, Any] | None, cases: list[dict[str, Any]]) -> dict[str, int] | None:
+    if kit is None or kit["status"] != "ready":
         return None
-    return Counter(case_id for lane in lanes["cases"].values() for case_id in lane)
+    lanes = dealt_lanes(cases, kit["datasetDigest"], kit["overlap"])
+    return Counter(case_id for lane in lanes.values() for case_id in lane)
 
 
 def _reviewed_citations(reviewed: list[dict[str, Any]]) -> set[tuple[str, str, str]]:

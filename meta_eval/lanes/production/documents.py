@@ -6,6 +6,8 @@ somebody computed elsewhere (`AGGREGATES`) are dropped and counted: figures come
 
 from __future__ import annotations
 
+import re
+
 from meta_eval.evidence.artifacts import ENVIRONMENTS
 from meta_eval.evidence.documents import (
     CODE,
@@ -21,6 +23,7 @@ from meta_eval.evidence.documents import (
     public_url,
     whole_number,
 )
+from meta_eval.evidence.identifiers import urls_carry_contact
 
 VERSION_1 = exactly(1, rule="not-version-1")
 ENVIRONMENT = one_of(ENVIRONMENTS, rule="not-an-environment")
@@ -29,7 +32,7 @@ CLAIM_ID = matching(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,79}", rule="not-a-claim-id")
 REVISION = matching(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}", rule="not-a-revision")
 CURRENCY = matching(r"[A-Z]{3}", rule="not-a-currency", screened=False)
 AMOUNT = matching(r"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,9})?", rule="not-an-amount", screened=False)
-RELEASE_PATH = matching(r"(?!/)(?!.*(?:^|/)\.{1,2}(?:/|$))[^\x00-\x1f\x7f\\]{1,400}", rule="not-a-path", screened=False)
+_PATH = re.compile(r"(?!/)(?!.*(?:^|/)\.{1,2}(?:/|$))[^\x00-\x1f\x7f\\]{1,400}")
 COST_BASES = ("provider-receipt", "production-instrumentation")
 MOST_LATENCY_MS = 86_400_000
 
@@ -50,10 +53,28 @@ def _latency_rule(value: object) -> str | None:
 LATENCY_MS = Leaf(_latency_rule)
 
 
+def _path_rule(value: object) -> str | None:
+    """A relative path. An e-mail address is no part of one, though `@scope/package` is."""
+    if not isinstance(value, str) or _PATH.fullmatch(value) is None:
+        return "not-a-path"
+    return "contact-detail" if urls_carry_contact(value) else None
+
+
+RELEASE_PATH = Leaf(_path_rule)
+STAGE_STATUS = one_of(("ready", "blocked"), rule="not-a-status")
+UPSTREAM = Keyed({"status": STAGE_STATUS, "policyDigest": SHA256})
+"""What a stage keeps of an artifact that it was made from, beside what it needs of its result."""
+
+
+def claimed_environment(document: object) -> str | None:
+    """The environment that a document claims, or None where it claims none that there is."""
+    claimed = document.get("environment") if isinstance(document, dict) else None
+    return claimed if claimed in ENVIRONMENTS else None
+
+
 def environment_of(document: object) -> str:
     """The environment that a document claims, or `production`, the strictest, where it claims none."""
-    claimed = document.get("environment") if isinstance(document, dict) else None
-    return claimed if claimed in ENVIRONMENTS else "production"
+    return claimed_environment(document) or "production"
 
 
 def attestation(environment: str) -> Keyed:
@@ -114,18 +135,20 @@ RUN_OPERATOR = Keyed(
 )
 
 
+COST = Keyed(
+    {
+        "amount": AMOUNT,
+        "currency": CURRENCY,
+        "basis": one_of(COST_BASES, rule="not-a-cost-basis"),
+        "receiptSha256": SHA256,
+    },
+    optional=frozenset({"receiptSha256"}),
+)
+
+
 def observations(environment: str) -> Keyed:
     """What production did with each case, from its own instrumentation."""
     claim = Keyed({"claimId": CLAIM_ID, "citations": Listed(public_url(environment))})
-    cost = Keyed(
-        {
-            "amount": AMOUNT,
-            "currency": CURRENCY,
-            "basis": one_of(COST_BASES, rule="not-a-cost-basis"),
-            "receiptSha256": SHA256,
-        },
-        optional=frozenset({"receiptSha256"}),
-    )
     observation = Keyed(
         {
             "caseId": CASE_ID,
@@ -136,7 +159,7 @@ def observations(environment: str) -> Keyed:
             "refused": TRUE_OR_FALSE,
             "claims": Listed(claim),
             "latencyMs": LATENCY_MS,
-            "cost": cost,
+            "cost": COST,
         },
         ignored=AGGREGATES,
     )
@@ -167,6 +190,46 @@ def reviews(environment: str) -> Keyed:
         ignored=AGGREGATES,
     )
     return Keyed({"version": VERSION_1, "datasetDigest": SHA256, "reviews": Listed(review)}, ignored=AGGREGATES)
+
+
+def normalised_bundle(environment: str) -> Keyed:
+    """A ready bundle as stage 7 joins it and stage 8 keeps it."""
+    decision = Keyed({"reviewerCode": CODE, "supported": TRUE_OR_FALSE})
+    citation = Keyed({"url": public_url(environment), "decisions": Listed(decision)})
+    evidence = Keyed({"url": public_url(environment), "receiptSha256": SHA256})
+    review = Keyed(
+        {
+            "reviewerCode": CODE,
+            "reviewedAt": INSTANT,
+            "evidenceUrl": public_url(environment),
+            "receiptSha256": SHA256,
+        }
+    )
+    case = Keyed(
+        {
+            "caseId": CASE_ID,
+            "traceSha256": SHA256,
+            "observedAt": INSTANT,
+            "refused": TRUE_OR_FALSE,
+            "latencyMs": LATENCY_MS,
+            "cost": COST,
+            "claims": Listed(Keyed({"claimId": CLAIM_ID, "citations": Listed(citation)})),
+            "reviews": Listed(review),
+        }
+    )
+    return Keyed(
+        {
+            "version": VERSION_1,
+            "environment": ENVIRONMENT,
+            "datasetDigest": SHA256,
+            "releaseDigest": SHA256,
+            "runOperatorCode": CODE,
+            "modelVersion": REVISION,
+            "promptVersion": REVISION,
+            "evidence": evidence,
+            "cases": Listed(case),
+        }
+    )
 
 
 def evidence_reference(environment: str) -> Keyed:

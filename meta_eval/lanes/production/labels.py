@@ -7,12 +7,26 @@ will not run the model. The dataset digest is of the canonical parsed manifest, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.artifacts import ENVIRONMENTS, Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
-from meta_eval.evidence.documents import Reading, read
+from meta_eval.evidence.documents import (
+    SHA256,
+    WRITTEN_INSTANT,
+    Keyed,
+    Leaf,
+    Reading,
+    kept_part,
+    none_or,
+    one_of,
+    public_url,
+    read,
+    read_projection,
+)
+from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.gates import at_least, gate, table
 from meta_eval.lanes.production import documents
 from meta_eval.lanes.production.contracts import LabelledCases, Labels
@@ -71,6 +85,41 @@ def manifest_of(frozen: Artifact) -> dict[str, Any]:
     return manifest
 
 
+def kept_manifest(replay: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest in a later stage's replay, read again: whole where its labels are ready, else its projection.
+
+    Raises:
+        VerificationError: no ready labels could hold this manifest.
+    """
+    shape = documents.labels(documents.environment_of(replay["manifest"]))
+    reading = read_projection(replay["manifest"], shape, subject="manifest")
+    if replay["frozen"]["status"] == "ready" and reading.blockers:
+        raise VerificationError("replay", "a manifest that no ready labels hold", "/replay/manifest")
+    projection: dict[str, Any] = reading.projection
+    return projection
+
+
+def _question_digests_rule(value: object) -> str | None:
+    fits = isinstance(value, dict) and all(
+        documents.CASE_ID.rule_broken(case_id) is None and SHA256.rule_broken(sha256) is None
+        for case_id, sha256 in value.items()
+    )
+    return None if fits else "not-question-digests"
+
+
+def _extract_shape(environment: str) -> Keyed:
+    return Keyed(
+        {
+            **documents.UPSTREAM.keys,
+            "madeAt": WRITTEN_INSTANT,
+            "environment": none_or(one_of(ENVIRONMENTS, rule="not-an-environment")),
+            "source": none_or(public_url(environment)),
+            "exportSha256": SHA256,
+            "cases": Leaf(_question_digests_rule),
+        }
+    )
+
+
 def _extract(prepared: Artifact) -> dict[str, Any]:
     """What the freeze is checked against."""
     return {
@@ -88,9 +137,10 @@ def _build(
     replay: dict[str, Any], inputs: dict[str, dict[str, str]], *, made_at: int, policy: Policy, round_name: str | None
 ) -> Artifact:
     environment = documents.environment_of(replay["labels"])
-    reading = read(replay["labels"], documents.labels(environment), subject="labels")
+    reading = read_projection(replay["labels"], documents.labels(environment), subject="labels")
     manifest = reading.value or {}
-    prepared = replay["prepared"]
+    extract_shape = _extract_shape(documents.environment_of(replay["prepared"]))
+    prepared = kept_part(replay["prepared"], extract_shape, pointer="/replay/prepared")
     cases = [case for case in manifest.get("cases") or [] if case is not None]
     refusing = sum(case.get("shouldRefuse") is True for case in cases)
     answering = sum(case.get("shouldRefuse") is False for case in cases)
@@ -113,7 +163,7 @@ def _build(
         blockers=blockers,
         policy_digest=policy.digest,
         made_at_ms=made_at,
-        inputs=inputs,
+        inputs=named_inputs(inputs, {"labels": "receipt", "preparedManifest": "digest"}),
         result={
             "datasetDigest": digest(manifest) if ready else None,
             "caseCount": len(cases),
@@ -121,7 +171,7 @@ def _build(
             "refusalCount": refusing,
             "expectedClaimCount": sum(len(case.get("relevantClaimIds") or []) for case in cases),
         },
-        replay=replay,
+        replay={"labels": reading.projection, "prepared": prepared},
         authority=AUTHORITY,
     )
 

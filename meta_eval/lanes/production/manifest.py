@@ -11,7 +11,17 @@ import hashlib
 from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
-from meta_eval.evidence.documents import SHA256, Keyed, Leaf, Listed, Reading, public_url, read, whole_number
+from meta_eval.evidence.documents import (
+    SHA256,
+    Keyed,
+    Leaf,
+    Listed,
+    Reading,
+    public_url,
+    read,
+    read_projection,
+    whole_number,
+)
 from meta_eval.evidence.gates import at_least, gate, table
 from meta_eval.evidence.identifiers import contact_rule
 from meta_eval.lanes.production import documents
@@ -120,7 +130,7 @@ def _projected(export: object, policy: Policy) -> Any:
 
 
 def _build(projection: Any, export_receipt: str, *, made_at: int, policy: Policy, round_name: str | None) -> Artifact:
-    reading = read(projection, _projected_shape(documents.environment_of(projection)), subject="export")
+    reading = read_projection(projection, _projected_shape(documents.environment_of(projection)), subject="export")
     document = reading.value or {}
     cases = [case for case in document.get("cases") or [] if case is not None]
     blockers = reading.blockers + _case_blockers(cases, reading, policy)

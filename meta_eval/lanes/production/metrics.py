@@ -12,17 +12,21 @@ from fractions import Fraction
 from typing import Any
 
 from meta_eval.evidence import statistics
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
+from meta_eval.evidence.documents import SHA256, Keyed, kept_part, none_or, whole_number
+from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.gates import at_least
 from meta_eval.evidence.statistics import Ratio
+from meta_eval.lanes.production import documents
 from meta_eval.lanes.production.bundle import normalised_bundle
-from meta_eval.lanes.production.labels import manifest_of
+from meta_eval.lanes.production.labels import kept_manifest, manifest_of
 from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
 
 KIND = "production-metrics"
-RATIOS = ("precision", "recall", "citationAccuracy", "refusalAccuracy")
+FIGURES = ("precision", "recall", "citationAccuracy", "refusalAccuracy", "p95LatencyMs", "meanCost", "agreement")
+"""The figures of a verdict, in the order in which people read them."""
 AUTHORITY = {
     "establishesNovelty": False,
     "approvesFinding": False,
@@ -49,8 +53,8 @@ def evaluate(
     replay = {
         "manifest": manifest_of(frozen),
         "bundle": bundle,
-        "frozen": {key: frozen[key] for key in ("status", "policyDigest", "environment")},
-        "assembled": {key: assembled[key] for key in ("status", "policyDigest")}
+        "frozen": {key: frozen[key] for key in documents.UPSTREAM.keys},
+        "assembled": {key: assembled[key] for key in documents.UPSTREAM.keys}
         | {"bundleDigest": assembled["result"]["bundleDigest"], "frozenDigest": _frozen_digest(assembled)}
         | {"ignoredAggregates": assembled["result"]["ignoredAggregates"]},
     }
@@ -74,9 +78,35 @@ def _frozen_digest(assembled: Artifact) -> str:
     return value
 
 
+_ASSEMBLED = Keyed(
+    {
+        **documents.UPSTREAM.keys,
+        "bundleDigest": none_or(SHA256),
+        "frozenDigest": SHA256,
+        "ignoredAggregates": whole_number(least=0, most=2**53 - 1, rule="not-a-count"),
+    }
+)
+
+
+def _kept(replay: Row) -> Row:
+    """The replay as this stage writes it, from a replay that somebody hands in. Raises VerificationError."""
+    frozen = kept_part(replay["frozen"], documents.UPSTREAM, pointer="/replay/frozen")
+    bundle = replay["bundle"]
+    if bundle is not None:
+        shape = documents.normalised_bundle(documents.environment_of(replay["manifest"]))
+        bundle = kept_part(bundle, shape, pointer="/replay/bundle")
+    assembled = kept_part(replay["assembled"], _ASSEMBLED, pointer="/replay/assembled")
+    ready = assembled["status"] == "ready"
+    if ready is (bundle is None) or ready is (assembled["bundleDigest"] is None):
+        raise VerificationError("replay", "a bundle exactly where an assembly is ready", "/replay/bundle")
+    return {"manifest": kept_manifest(replay), "bundle": bundle, "frozen": frozen, "assembled": assembled}
+
+
 def _build(
     replay: Row, inputs: dict[str, dict[str, str]], *, made_at: int, policy: Policy, round_name: str | None
 ) -> Artifact:
+    replay = _kept(replay)
+    environment = documents.claimed_environment(replay["manifest"])
     blockers = _binding_blockers(replay, inputs, policy)
     result: Row = {
         "datasetDigest": None,
@@ -89,7 +119,7 @@ def _build(
     if not blockers:
         labels = {case["caseId"]: case for case in replay["manifest"]["cases"]}
         cases = replay["bundle"]["cases"]
-        blockers = _coverage_blockers(labels, cases, made_at, policy)
+        blockers = _coverage_blockers(labels, cases, made_at, policy) + _independence_blockers(replay)
         if not blockers:
             metrics = _metrics(labels, cases, policy, seed=replay["assembled"]["bundleDigest"])
             result |= {
@@ -101,20 +131,20 @@ def _build(
             }
     return sealed(
         kind=KIND,
-        environment=replay["frozen"]["environment"],
+        environment=environment,
         round_name=round_name,
-        status=_status(blockers, result["missed"], replay["frozen"]["environment"]),
+        status=_status(blockers, result["missed"], environment),
         blockers=blockers,
         policy_digest=policy.digest,
         made_at_ms=made_at,
-        inputs=inputs,
+        inputs=named_inputs(inputs, {"frozenLabels": "digest", "assembledBundle": "digest"}),
         result=result,
         replay=replay,
         authority=AUTHORITY,
     )
 
 
-def _status(blockers: list[Blocker], missed: list[str], environment: str) -> str:
+def _status(blockers: list[Blocker], missed: list[str], environment: str | None) -> str:
     if blockers:
         return "blocked"
     if missed:
@@ -134,6 +164,8 @@ def _binding_blockers(replay: Row, inputs: dict[str, dict[str, str]], policy: Po
         return [*blockers, Blocker("bundle-not-ready", "assembledBundle")]
     if assembled["frozenDigest"] != inputs["frozenLabels"]["digest"]:
         blockers.append(Blocker("labels-differ-from-bundle", "assembledBundle"))
+    if bundle["environment"] != replay["manifest"].get("environment"):
+        blockers.append(Blocker("environment-changed", "assembledBundle"))
     if bundle["datasetDigest"] != digest(replay["manifest"]):
         blockers.append(Blocker("dataset-digest-mismatch", "assembledBundle"))
     if digest(bundle) != assembled["bundleDigest"]:
@@ -161,6 +193,17 @@ def _coverage_blockers(labels: Mapping[str, Row], cases: list[Row], made_at: int
         blockers.append(Blocker("trace-stale", "bundle", stale))
     if future := sum(age < 0 for age in ages):
         blockers.append(Blocker("trace-in-the-future", "bundle", future))
+    return blockers
+
+
+def _independence_blockers(replay: Row) -> list[Blocker]:
+    """Nobody who reviewed ran the model or approved the labels, and whoever ran the model did neither."""
+    operator, approver = replay["bundle"]["runOperatorCode"], replay["manifest"]["approval"]["approverCode"]
+    reviewers = [review["reviewerCode"] for case in replay["bundle"]["cases"] for review in case["reviews"]]
+    blockers = [Blocker("run-operator-is-label-approver", "bundle")] if operator == approver else []
+    for code, rule in ((operator, "reviewer-is-run-operator"), (approver, "reviewer-is-label-approver")):
+        if found := reviewers.count(code):
+            blockers.append(Blocker(rule, "bundle", found))
     return blockers
 
 

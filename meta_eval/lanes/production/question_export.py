@@ -12,13 +12,14 @@ import hmac
 from dataclasses import dataclass
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.chronology import instant_ms, written_instant
-from meta_eval.evidence.documents import read
+from meta_eval.evidence.documents import WRITTEN_INSTANT, Keyed, kept_part, none_or, read, read_projection, whole_number
+from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production import documents
 from meta_eval.lanes.production.policy import Policy, policy_of
-from meta_eval.lanes.production.query_log import LogScan
+from meta_eval.lanes.production.query_log import OUTCOMES, LogScan
 
 KIND = "question-export"
 KEY_BYTES = 32
@@ -73,9 +74,15 @@ def judge(
 def seal(
     judged: Judged, *, export_receipt: str | None, made_at: int, policy: Policy, round_name: str | None = None
 ) -> Artifact:
-    """The artifact of a judged export; `export_receipt` is the SHA-256 of the written file, None when blocked."""
-    replay = {**judged.replay, "exportSha256": export_receipt}
+    """The artifact of a judged export.
+
+    Raises:
+        ValueError: `export_receipt`, the SHA-256 of the written file, is given for a blocked export, or is missing.
+    """
     ready = not judged.blockers
+    if ready is (export_receipt is None):
+        raise ValueError("an export is written where nothing blocks it, and only there")
+    replay = {**judged.replay, "exportSha256": export_receipt}
     return sealed(
         kind=KIND,
         environment=judged.environment,
@@ -86,7 +93,7 @@ def seal(
         made_at_ms=made_at,
         inputs=judged.inputs,
         result={
-            "exportSha256": export_receipt if ready else None,
+            "exportSha256": export_receipt,
             "caseCount": judged.replay["outcomes"]["eligible"] if ready else 0,
             "rowCount": sum(judged.replay["outcomes"].values()),
             "outcomes": judged.replay["outcomes"],
@@ -123,9 +130,21 @@ def public_receipt(export: Artifact) -> dict[str, Any]:
     }
 
 
+_COUNT = whole_number(least=0, most=2**53 - 1, rule="not-a-count")
+_COUNTED = Keyed({"outcomes": Keyed(dict.fromkeys(OUTCOMES, _COUNT)), "newestAskedAt": none_or(WRITTEN_INSTANT)})
+
+
 def _judged(replay: dict[str, Any], inputs: dict[str, dict[str, str]], made_at: int, policy: Policy) -> Judged:
     environment = documents.environment_of(replay["attestation"])
-    reading = read(replay["attestation"], documents.attestation(environment), subject="attestation")
+    reading = read_projection(replay["attestation"], documents.attestation(environment), subject="attestation")
+    counted = kept_part(
+        {key: replay[key] for key in _COUNTED.keys},
+        _COUNTED,
+        pointer="/replay",
+    )
+    if counted["outcomes"]["eligible"] and counted["newestAskedAt"] is None:
+        raise VerificationError("replay", "eligible rows that were never asked", "/replay/newestAskedAt")
+    replay = {"attestation": reading.projection, **counted}
     attestation = reading.value or {}
     blockers = [
         *reading.blockers,
@@ -134,7 +153,8 @@ def _judged(replay: dict[str, Any], inputs: dict[str, dict[str, str]], made_at: 
             replay["outcomes"]["eligible"], policy.least_cases, code="too-few-eligible-questions", subject="queryLog"
         ),
     ]
-    return Judged(replay, inputs, blockers, attestation.get("environment"), attestation.get("source"))
+    named = named_inputs(inputs, {"queryLog": "receipt", "attestation": "receipt", "pseudonymKey": "digest"})
+    return Judged(replay, named, blockers, attestation.get("environment"), attestation.get("source"))
 
 
 def _attestation_blockers(

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
-from meta_eval.evidence.documents import read
+from meta_eval.evidence.documents import kept_part, read, read_projection
 from meta_eval.lanes.production import documents
-from meta_eval.lanes.production.labels import manifest_of
+from meta_eval.lanes.production.labels import kept_manifest, manifest_of
 from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
 
 KIND = "run-kit"
@@ -39,7 +39,7 @@ def prepare_run(
     reading = read(operator, documents.RUN_OPERATOR, subject="runOperator")
     replay = {
         "manifest": manifest_of(frozen),
-        "frozen": {key: frozen[key] for key in ("status", "policyDigest", "environment")},
+        "frozen": {key: frozen[key] for key in documents.UPSTREAM.keys},
         "runOperator": reading.projection,
     }
     inputs = {"frozenLabels": {"digest": frozen["digest"]}}
@@ -96,10 +96,11 @@ def review_worksheet(kit: Artifact, lane: str) -> dict[str, Any]:
 def _build(
     replay: dict[str, Any], inputs: dict[str, dict[str, str]], *, made_at: int, policy: Policy, round_name: str | None
 ) -> Artifact:
-    operator = read(replay["runOperator"], documents.RUN_OPERATOR, subject="runOperator")
+    operator = read_projection(replay["runOperator"], documents.RUN_OPERATOR, subject="runOperator")
     code = (operator.value or {}).get("operatorCode")
     overlap = (operator.value or {}).get("overlap") or 0
-    frozen, manifest = replay["frozen"], replay["manifest"]
+    frozen = kept_part(replay["frozen"], documents.UPSTREAM, pointer="/replay/frozen")
+    manifest = kept_manifest(replay)
     ready_labels = frozen["status"] == "ready"
     blockers = operator.blockers + unchanged_policy(frozen["policyDigest"], policy, subject="frozenLabels")
     if not ready_labels:
@@ -111,13 +112,13 @@ def _build(
     lanes = dealt_lanes(manifest["cases"], dataset_digest, overlap) if dataset_digest else {}
     return sealed(
         kind=KIND,
-        environment=frozen["environment"],
+        environment=documents.claimed_environment(manifest),
         round_name=round_name,
         status="ready" if ready else "blocked",
         blockers=blockers,
         policy_digest=policy.digest,
         made_at_ms=made_at,
-        inputs=inputs,
+        inputs=named_inputs(inputs, {"frozenLabels": "digest"}),
         result={
             "datasetDigest": dataset_digest,
             "operatorCode": code,
@@ -125,7 +126,7 @@ def _build(
             "caseCount": len(manifest["cases"]) if ready else 0,
             "lanes": lanes,
         },
-        replay=replay,
+        replay={"manifest": manifest, "frozen": frozen, "runOperator": operator.projection},
         authority=AUTHORITY,
     )
 
