@@ -21,6 +21,7 @@ _COMMANDS = {
     "lineage": ("explain:lineage", "Print the chain of a round, from raw log to verdict."),
     "production": ("production:command", "The production lane: from a consented query log to a verdict."),
     "query": ("query:query", "Answer a question in SQL from the published evidence."),
+    "rebuild-store": ("rebuild_store:command", "Make the evidence store anew from the artifacts on disk."),
     "rehearse": ("rehearse:command", "Play a whole round on invented data, through every stage and Dagster."),
     "release-manifest": ("release_manifest:command", "List a release's files with their SHA-256."),
     "rounds": ("rounds:command", "List the rounds and what each one waits for."),

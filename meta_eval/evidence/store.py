@@ -13,7 +13,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,23 +63,78 @@ class EvidenceStore:
         with self._writing() as connection:
             try:
                 connection.execute("BEGIN")
-                for schema in self._schemas:
-                    connection.execute(schema.read_text(encoding="utf-8"))
+                self._prepare(connection)
                 known = connection.execute(
                     "SELECT 1 FROM artifacts WHERE artifact_digest = ?", [artifact["digest"]]
                 ).fetchall()
                 if not known:
-                    for name, rows in (_shared_tables(artifact) | dict(tables)).items():
-                        _insert(connection, name, rows, artifact["digest"])
+                    _insert_all(connection, artifact, tables)
                 connection.execute("COMMIT")
             except duckdb.Error as error:
-                # DuckDB quotes values in its messages, so only the kind of error is passed on.
-                raise StoreError(f"{self.path}: rows do not fit the store ({type(error).__name__})") from None
+                raise self._unfit(error) from None
             finally:
                 connection.close()
             if not known or not self._is_published(artifact["digest"]):
                 self._publish()
         return not known
+
+    def rebuild(self, artifacts: Iterable[tuple[Artifact, Tables]]) -> int:
+        """Make the store anew from verified artifacts, put it in the old one's place, and publish it.
+
+        Returns how many artifacts it holds. The old store stays until the new one is whole.
+
+        Raises:
+            StoreBusyError, StoreError: as for `load`.
+        """
+        private_folder(self.folder)
+        deadline = time.monotonic() + self._patience_s
+        with self._turn(deadline):
+            fresh = self.folder / f".{STORE_NAME}.{os.getpid()}.partial"
+            fresh.unlink(missing_ok=True)
+            loaded = 0
+            try:
+                with contextlib.closing(duckdb.connect(fresh)) as connection:
+                    connection.execute("BEGIN")
+                    self._prepare(connection)
+                    for artifact, tables in artifacts:
+                        _insert_all(connection, artifact, tables)
+                        loaded += 1
+                    connection.execute("COMMIT")
+                fresh.chmod(0o600)
+                self.path.with_name(f"{STORE_NAME}.wal").unlink(missing_ok=True)
+                fresh.replace(self.path)
+            except duckdb.Error as error:
+                raise self._unfit(error) from None
+            finally:
+                for left in (fresh, fresh.with_name(f"{fresh.name}.wal")):
+                    left.unlink(missing_ok=True)
+            self._publish()
+        return loaded
+
+    def _prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the tables and views, and see that every load that is on record is there in full.
+
+        Raises:
+            StoreError: the store holds fewer or more rows than its artifacts brought.
+        """
+        for schema in self._schemas:
+            connection.execute(schema.read_text(encoding="utf-8"))
+        tables = connection.execute("SELECT DISTINCT table_name FROM loads ORDER BY 1").fetchall()
+        for (name,) in tables:
+            short = connection.execute(
+                f"SELECT 1 FROM loads LEFT JOIN (SELECT artifact_digest, count(*) AS held FROM {name} GROUP BY ALL) "  # noqa: S608
+                "USING (artifact_digest) WHERE table_name = ? AND row_count <> coalesce(held, 0) LIMIT 1",
+                [name],
+            ).fetchall()
+            if short:
+                raise StoreError(
+                    f"{self.path}: {name} does not hold the rows that its artifacts brought; "
+                    "run meta-eval rebuild-store to make it anew from the artifacts"
+                )
+
+    def _unfit(self, error: duckdb.Error) -> StoreError:
+        # DuckDB quotes values in its messages, so only the kind of error is passed on.
+        return StoreError(f"{self.path}: rows do not fit the store ({type(error).__name__})")
 
     def rows(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Read from the published copy; an empty store has no rows to read.
@@ -120,7 +175,10 @@ class EvidenceStore:
                 connection = duckdb.connect(self.path)
             except duckdb.IOException as error:
                 if "lock" not in str(error):
-                    raise StoreError(f"{self.path}: cannot be opened as an evidence store") from None
+                    raise StoreError(
+                        f"{self.path}: cannot be opened as an evidence store; "
+                        "move it away and run meta-eval rebuild-store to make it anew from the artifacts"
+                    ) from None
                 time.sleep(pause)
             else:
                 self.path.chmod(0o600)
@@ -157,6 +215,16 @@ def _pauses(deadline: float) -> Iterator[float]:
     while time.monotonic() < deadline:
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
         yield pause
+
+
+def _insert_all(connection: duckdb.DuckDBPyConnection, artifact: Artifact, tables: Tables) -> None:
+    """An artifact's rows, and how many they were."""
+    whole = _shared_tables(artifact) | dict(tables)
+    for name, rows in whole.items():
+        _insert(connection, name, rows, artifact["digest"])
+    counts = [{"table_name": name, "row_count": rows.num_rows} for name, rows in whole.items()]
+    columns = {"table_name": pa.string(), "row_count": pa.int64()}
+    _insert(connection, "loads", arrow_rows(counts, columns), artifact["digest"])
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, artifact_digest: str) -> None:

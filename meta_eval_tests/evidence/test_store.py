@@ -353,3 +353,66 @@ def test_inputs_chain_a_verdict_to_its_labels(tmp_path: Path) -> None:
         ("assembledBundle", "digest", made.bundle["digest"]),
     }
     assert made.verdict["digest"] == digest_of(made.verdict)
+
+
+def test_a_store_that_holds_fewer_rows_than_its_artifacts_brought_says_so_and_is_made_anew(tmp_path: Path) -> None:
+    made = whole(**SMALL)
+    store = loaded(tmp_path, made)
+    with duckdb.connect(tmp_path / "evidence.duckdb") as connection:
+        connection.execute("DELETE FROM traces WHERE case_id = (SELECT min(case_id) FROM traces)")
+    with pytest.raises(StoreError, match="traces does not hold the rows .* run meta-eval rebuild-store"):
+        load(store, made.kit)
+    artifacts = [(artifact, tables_of(artifact)) for artifact in (made.frozen, made.bundle, made.verdict)]
+    assert store.rebuild(artifacts) == 3
+    assert count(store, "traces") == 6
+    assert store.rows("SELECT * FROM metric_disagreements") == []
+    assert load(store, made.verdict, made.kit) == [False, True]
+
+
+def test_a_damaged_store_is_a_clear_error_and_is_made_anew(tmp_path: Path) -> None:
+    made = whole(**SMALL)
+    store = loaded(tmp_path, made)
+    (tmp_path / "evidence.duckdb").write_bytes(b"\0" * 8192)
+    with pytest.raises(StoreError, match="rebuild-store"):
+        load(store, made.kit)
+    assert store.rebuild([(made.frozen, tables_of(made.frozen))]) == 1
+    assert count(store, "label_cases") == 6
+
+
+def test_a_rebuild_that_fails_leaves_the_old_store_in_place(tmp_path: Path) -> None:
+    made = whole(**SMALL)
+    store = loaded(tmp_path, made)
+    bad = pa.table({"case_id": ["canary"], "question_sha256": [None], "should_refuse": [True]})
+    with pytest.raises(StoreError) as caught:
+        store.rebuild([(made.frozen, {"label_cases": bad})])
+    assert "canary" not in str(caught.value)
+    assert count(store, "traces") == 6
+    assert not list(tmp_path.glob(".*partial*"))
+
+
+@pytest.mark.parametrize("torn_off", [7, 200, 20_000])
+def test_a_torn_write_ahead_log_is_never_silently_short(tmp_path: Path, torn_off: int) -> None:
+    made = whole(**SMALL)
+    store = loaded(tmp_path, made)
+    script = (
+        "import duckdb, os, sys\n"
+        "c = duckdb.connect(sys.argv[1], config={'checkpoint_threshold': '1TB'})\n"
+        "c.execute('BEGIN')\n"
+        "c.execute(\"INSERT INTO blockers SELECT 'x', 'code', 'subject' || range, 1 FROM range(5000)\")\n"
+        "c.execute(\"INSERT INTO loads VALUES ('x', 'blockers', 5000)\")\n"
+        "c.execute('COMMIT')\n"
+        "os._exit(9)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "evidence.duckdb")], check=False)
+    log = tmp_path / "evidence.duckdb.wal"
+    kept = log.read_bytes()[:-torn_off]
+    assert kept
+    log.write_bytes(kept)
+    try:
+        load(store, made.kit)
+    except StoreError as error:
+        assert "rebuild-store" in str(error)  # noqa: PT017
+    else:
+        # What came before the tear is there in full or not at all.
+        assert store.rows("SELECT count(*) FROM blockers WHERE artifact_digest = 'x'") in ([(0,)], [(5000,)])
+        assert count(store, "traces") == 6

@@ -17,13 +17,12 @@ from meta_eval.defs.production.checks import check_results, check_specs
 from meta_eval.defs.refusals import refusals
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import file_receipt
 from meta_eval.evidence.errors import StoreError
 from meta_eval.evidence.store import EvidenceStore
 from meta_eval.lanes.catalogue import tables_of
 from meta_eval.lanes.production.policy import CURRENT_POLICY
 from meta_eval.lanes.production.rounds import INBOX, Round, WaitingError
-from meta_eval.lanes.production.stages import STAGES, Stage, advance, stage_named
+from meta_eval.lanes.production.stages import STAGES, Stage, advance, input_name, stage_named
 
 GROUP, OWNERS = "production", ["team:evidence"]
 POOL = "duckdb"
@@ -77,9 +76,8 @@ def _advanced(stage: Stage, context: dg.AssetExecutionContext, home: MetaEvalHom
     round_, store = home.round(context.partition_key), home.store()
     for artifact in _upstream(round_, stage):
         _load(store, artifact)  # the terminal may have made it, and figures need the rows of their inputs
-    before = _receipts(round_, stage)
     kept = advance(round_, stage, home.setting(round_.name, _progress(context)))
-    for name, sha in _inputs_read(kept.artifact, before, _receipts(round_, stage)).items():
+    for name, sha in _inputs_read(kept.artifact).items():
         context.log_event(observation(name, round_.name, sha))
     _load(store, kept.artifact)
     return dg.MaterializeResult(
@@ -120,23 +118,10 @@ def observation(name: str, round_name: str, sha: str) -> dg.AssetObservation:
     )
 
 
-def _receipts(round_: Round, stage: Stage) -> Mapping[str, str]:
-    """The inputs that no artifact names by receipt: today the run operator's."""
-    return {name: file_receipt(round_.inbox_file(name)) for name in stage.inbox if name == "run_operator"}
-
-
-def _inputs_read(artifact: Artifact, before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, str]:
-    """Each input of the stage by the SHA-256 that was really read: as the artifact says, or steady around the read."""
-    steady = {name: sha for name, sha in before.items() if after[name] == sha}
-    named = {
-        name: entry["receipt"] for name in INBOX if "receipt" in (entry := artifact["inputs"].get(_camel(name), {}))
-    }
-    return steady | named
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
+def _inputs_read(artifact: Artifact) -> Mapping[str, str]:
+    """Each file of the inbox that the stage read, by the SHA-256 that its artifact names."""
+    named = artifact["inputs"]
+    return {name: named[key]["receipt"] for name in INBOX if (key := input_name(name)) in named}
 
 
 def _progress(context: dg.AssetExecutionContext) -> Callable[[int, int], None]:

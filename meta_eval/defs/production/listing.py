@@ -13,7 +13,7 @@ from typing import Any
 
 from meta_eval.evidence.canonical import file_receipt
 from meta_eval.lanes.production.rounds import round_name_problem
-from meta_eval.lanes.production.stages import STAGES, stage_named
+from meta_eval.lanes.production.stages import STAGES, input_name, stage_named
 
 _UNSHOWN = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -101,6 +101,16 @@ def ready_stages(rounds: Path, round_name: str) -> frozenset[str]:
     """The stages whose newest artifact says that it is ready."""
     made = {stage.name: newest_artifact(rounds, round_name, stage.name) for stage in STAGES}
     return frozenset(name for name, artifact in made.items() if artifact and artifact["status"] == "ready")
+
+
+def taken_in(rounds: Path, round_name: str, name: str, sha: str) -> bool:
+    """Does the newest artifact of a stage that reads this input say that it was made from these bytes?
+
+    Then somebody ran the stage already, in the terminal or by hand, and the file is no news.
+    """
+    newest = (newest_artifact(rounds, round_name, stage.name) for stage in STAGES if name in stage.inbox)
+    inputs = [artifact.get("inputs") for artifact in newest if artifact]
+    return any(isinstance(named, dict) and named.get(input_name(name)) == {"receipt": sha} for named in inputs)
 
 
 def _newest_name(folder: Path, kind: str) -> str | None:

@@ -34,7 +34,10 @@ def inbox_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg.
         partitions=set(instance.get_dynamic_partitions("rounds")),
         sha_of=lambda found: listing.steady_receipt(rounds, found),
         ready=lambda name: listing.ready_stages(rounds, name),
-        times_asked=lambda name, input_name, sha: _runs(instance, {ROUND_TAG: name, input_tag(input_name): sha}),
+        times_asked=lambda name, input_name, sha: (
+            _runs(instance, {ROUND_TAG: name, input_tag(input_name): sha})
+            or int(listing.taken_in(rounds, name, input_name, sha))
+        ),
     )
     tick = inbox.look(listing.list_inboxes(rounds), context.cursor, world)
     requests = [

@@ -72,7 +72,7 @@ class Round:
     def make(self) -> Round:
         """Make the folders that are missing, and return the round."""
         for folder in (self.inbox, self.artifacts, self.worksheets, self.private):
-            private_folder(folder)
+            private_folder(folder).chmod(0o700)  # also one that a person made before us
         return self
 
     def inbox_file(self, name: str) -> Path:

@@ -27,7 +27,13 @@ AUTHORITY = {
 
 
 def prepare_run(
-    frozen: Artifact, operator: object, *, made_at: int, policy: Policy, round_name: str | None = None
+    frozen: Artifact,
+    operator: object,
+    *,
+    made_at: int,
+    policy: Policy,
+    operator_receipt: str | None = None,
+    round_name: str | None = None,
 ) -> Artifact:
     """The run kit of frozen labels.
 
@@ -35,6 +41,7 @@ def prepare_run(
         frozen: the verified frozen labels.
         operator: `{version: 1, operatorCode, overlap?}`, the run operator's document.
         made_at: preparation time, milliseconds since the epoch.
+        operator_receipt: SHA-256 of the document's file, where it came in one.
     """
     reading = read(operator, documents.RUN_OPERATOR, subject="runOperator")
     replay = {
@@ -43,6 +50,8 @@ def prepare_run(
         "runOperator": reading.projection,
     }
     inputs = {"frozenLabels": {"digest": frozen["digest"]}}
+    if operator_receipt is not None:
+        inputs["runOperator"] = {"receipt": operator_receipt}
     return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
 
 
@@ -118,7 +127,9 @@ def _build(
         blockers=blockers,
         policy_digest=policy.digest,
         made_at_ms=made_at,
-        inputs=named_inputs(inputs, {"frozenLabels": "digest"}),
+        inputs=named_inputs(
+            inputs, {"frozenLabels": "digest", "runOperator": "receipt"}, optional=frozenset({"runOperator"})
+        ),
         result={
             "datasetDigest": dataset_digest,
             "operatorCode": code,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.canonical import file_receipt, read_document, receipt
 from meta_eval.evidence.errors import UsageError
 from meta_eval.evidence.files import remove_partials
@@ -55,7 +54,7 @@ def _unchanged(round_: Round, stage: Stage, setting: Setting) -> Kept | None:
         return None
     current = round_.current(stage.kind)
     same_policy = current["policyDigest"] == setting.policy.digest
-    if current["status"] != "ready" or not same_policy or stage.sources(round_) != _sources_of(current):
+    if current["status"] != "ready" or not same_policy or stage.sources(round_) != current["inputs"]:
         return None
     return Kept(current, files[-1], tuple(round_.papers_of(current)), reused=True)
 
@@ -90,8 +89,9 @@ def _freeze(round_: Round, setting: Setting) -> Step:
 
 
 def _kit(round_: Round, setting: Setting) -> Step:
-    operator, _ = read_document(round_.inbox_file("run_operator"))
-    return steps.prepare_run_kit(round_.current_file(labels.KIND), operator, setting)
+    operator, operator_receipt = read_document(round_.inbox_file("run_operator"))
+    frozen_file = round_.current_file(labels.KIND)
+    return steps.prepare_run_kit(frozen_file, operator, setting, operator_receipt=operator_receipt)
 
 
 def _assemble(round_: Round, setting: Setting) -> Step:
@@ -118,29 +118,20 @@ def _evaluate(round_: Round, setting: Setting) -> Step:
     return steps.evaluate_bundle(round_.current_file(labels.KIND), round_.current_file(bundle.KIND), setting)
 
 
-def _sources_of(artifact: Artifact) -> Inputs:
-    """What an artifact was made from; for a run kit, also the operator's document, which it keeps whole."""
-    operator = {"runOperator": artifact["replay"]["runOperator"]} if artifact["artifact"] == run_kit.KIND else {}
-    inputs: Inputs = artifact["inputs"]
-    return inputs | operator
-
-
 def _received(round_: Round, *names: str) -> Inputs:
-    """Inbox files as an artifact names them: by receipt, in camelCase."""
-    return {_input_name(name): {"receipt": file_receipt(round_.inbox_file(name))} for name in names}
+    """Inbox files as an artifact names them: by receipt."""
+    return {input_name(name): {"receipt": file_receipt(round_.inbox_file(name))} for name in names}
 
 
-def _input_name(name: str) -> str:
+def input_name(name: str) -> str:
+    """How an artifact names a file of the inbox: in camelCase."""
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
 def _current(round_: Round, **kinds: str) -> Inputs:
     """Upstream artifacts as an artifact names them: by digest."""
-    return {
-        name: {"digest": round_.current(kind)["digest"]}
-        for name, kind in kinds.items()
-    }
+    return {name: {"digest": round_.current(kind)["digest"]} for name, kind in kinds.items()}
 
 
 def _export_sources(round_: Round) -> Inputs:
@@ -151,11 +142,6 @@ def _export_sources(round_: Round) -> Inputs:
 def _manifest_sources(round_: Round) -> Inputs:
     export = round_.current(question_export.KIND)
     return {"questionExport": {"receipt": export["result"]["exportSha256"]}}
-
-
-def _kit_sources(round_: Round) -> Inputs:
-    operator, _ = read_document(round_.inbox_file("run_operator"))
-    return _current(round_, frozenLabels=labels.KIND) | {"runOperator": operator}
 
 
 _RESULTS = ("observations", "reviews", "evidence_reference", "release_manifest")
@@ -198,7 +184,7 @@ STAGES: Sequence[Stage] = (
         inbox=("run_operator",),
         upstream=("frozen_labels",),
         run=_kit,
-        sources=_kit_sources,
+        sources=lambda round_: _received(round_, "run_operator") | _current(round_, frozenLabels=labels.KIND),
     ),
     Stage(
         name="assembled_bundle",

@@ -129,11 +129,17 @@ def freeze_labels(labels_file: Path, prepared_file: Path, setting: Setting) -> S
     )
 
 
-def prepare_run_kit(frozen_file: Path, operator: Mapping[str, Any], setting: Setting) -> Step:
+def prepare_run_kit(
+    frozen_file: Path, operator: object, setting: Setting, *, operator_receipt: str | None = None
+) -> Step:
     """Stage 6: blank worksheets for the run and its reviews."""
-    frozen = _upstream(frozen_file, labels.KIND, setting)
     kit = run_kit.prepare_run(
-        frozen, dict(operator), made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
+        _upstream(frozen_file, labels.KIND, setting),
+        operator,
+        made_at=setting.made_at,
+        policy=setting.policy,
+        operator_receipt=operator_receipt,
+        round_name=setting.round_name,
     )
     if kit["status"] != "ready":
         return Step(kit)
