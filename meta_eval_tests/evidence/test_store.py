@@ -360,7 +360,7 @@ def test_a_store_that_holds_fewer_rows_than_its_artifacts_brought_says_so_and_is
     store = loaded(tmp_path, made)
     with duckdb.connect(tmp_path / "evidence.duckdb") as connection:
         connection.execute("DELETE FROM traces WHERE case_id = (SELECT min(case_id) FROM traces)")
-    with pytest.raises(StoreError, match="traces does not hold the rows .* run meta-eval rebuild-store"):
+    with pytest.raises(StoreError, match=r"traces does not hold the rows .* run meta-eval rebuild-store"):
         load(store, made.kit)
     artifacts = [(artifact, tables_of(artifact)) for artifact in (made.frozen, made.bundle, made.verdict)]
     assert store.rebuild(artifacts) == 3
