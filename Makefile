@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export DAGSTER_HOME ?= $(CURDIR)/.dagster_home
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: run test ui check format bench lock clean
+.PHONY: run test ui check format bench mutants lock clean
 .DEFAULT_GOAL := run
 
 run: $(READY) ## set everything up and play a whole rehearsal round to its verdict
@@ -31,6 +31,9 @@ format: $(READY)
 bench: $(READY) ## measure against the floor, and print ratios
 	$(BIN)/python benchmarks/identifier_rates.py
 	$(BIN)/python benchmarks/query_log.py
+
+mutants: $(READY) ## change every artifact in every place; none may survive an audit
+	$(BIN)/python -m meta_eval_tests.mutants
 
 lock: $(READY) ## resolve the versions anew and lock them with their hashes
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \

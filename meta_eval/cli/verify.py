@@ -14,9 +14,11 @@ from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.canonical import file_receipt, read_document
 from meta_eval.evidence.errors import InputError, MetaEvalError, VerificationError
 from meta_eval.evidence.replay import verified
-from meta_eval.home import rounds_folder
+from meta_eval.home import evidence_folder, rounds_folder
+from meta_eval.lanes import catalogue
 from meta_eval.lanes.catalogue import REBUILDS
-from meta_eval.lanes.production.rounds import INBOX, Round, artifact_name
+from meta_eval.lanes.production.chain import Surroundings, broken_link
+from meta_eval.lanes.production.rounds import INBOX, Round
 
 
 @click.command("verify")
@@ -29,7 +31,8 @@ def command(path: Path | None, round_name: str | None, every: bool, as_json: boo
 
     PATH is an artifact, or a folder whose artifacts are all verified. Each one is read strictly, its digest is
     checked, and the whole of it is rebuilt from what it keeps, at its own recorded time. In a round, every digest
-    that an artifact names must be that of another one there, and every receipt of the inbox that of its file.
+    that an artifact names must be that of another one there, every receipt that of its file, and where the evidence
+    store is at hand, each artifact must be one that the store was given.
 
     Exits 1 and names each artifact that fails, with the place of the first difference.
     """
@@ -87,35 +90,33 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
             found.append((file, _refused(file, error), None))
             continue
         found.append((file, *_result(file, value)))
-    digests = {artifact["digest"] for _, _, artifact in found if artifact is not None}
-    receipts = _receipts(round_)
+    around = Surroundings(
+        round_name=round_.name,
+        digests={artifact["digest"] for _, _, artifact in found if artifact is not None},
+        receipts=_receipts(round_),
+        loaded=_loaded(round_.name),
+    )
     for file, result, artifact in found:
-        problem = None if artifact is None else _broken_link(file, artifact, round_, digests, receipts)
+        problem = None
+        if artifact is not None:
+            newest = file == round_.artifact_files(artifact["artifact"])[-1]
+            problem = broken_link(artifact, around, file_name=file.name, newest=newest)
         yield result if problem is None else _refused(file, VerificationError(str(file), *problem))
 
 
-def _receipts(round_: Round) -> dict[str, str]:
-    """The receipts of everything that people or an export put into the round, by receipt."""
+def _receipts(round_: Round) -> set[str]:
+    """The receipts of everything that people or an export put into the round."""
     files = [path for names in INBOX.values() for name in names if (path := round_.inbox / name).exists()]
-    return {file_receipt(path): str(path) for path in [*files, *round_.private.glob("question-export-*.json")]}
+    return {file_receipt(path) for path in [*files, *round_.private.glob("question-export-*.json")]}
 
 
-def _broken_link(
-    file: Path, artifact: Artifact, round_: Round, digests: set[str], receipts: dict[str, str]
-) -> tuple[str, str] | None:
-    """What an artifact was made from must be in its round; a replaced inbox file unbinds only old artifacts."""
-    if artifact["round"] != round_.name:
-        return "belongs to another round", "/round"
-    if file.name != artifact_name(artifact):
-        return "kept under the name of another artifact", "/digest"
-    for name, entry in artifact["inputs"].items():
-        if name != "pseudonymKey" and "digest" in entry and entry["digest"] not in digests:
-            return "made from an artifact that is not in its round", f"/inputs/{name}/digest"
-    if file == round_.artifact_files(artifact["artifact"])[-1]:
-        for name, entry in artifact["inputs"].items():
-            if "receipt" in entry and entry["receipt"] not in receipts:
-                return "made from a file that the round no longer holds", f"/inputs/{name}/receipt"
-    return None
+def _loaded(round_name: str) -> set[str] | None:
+    """The digests that the evidence store holds for a round; None without a store, or one that never saw it."""
+    store = catalogue.evidence_store(evidence_folder())
+    if not store.analyst_path.exists():
+        return None
+    rows = store.rows("SELECT artifact_digest FROM artifacts WHERE round = ?", [round_name])
+    return {digest for (digest,) in rows} or None
 
 
 def _result(file: Path, value: object) -> tuple[dict[str, Any], Artifact | None]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from meta_eval.evidence.artifacts import digest_of
+from meta_eval.lanes import catalogue
 from meta_eval.lanes.production import rounds, stages
 from meta_eval.lanes.production.rehearsal.play import Script, play
 from meta_eval.lanes.production.rounds import Round
@@ -94,6 +95,20 @@ def test_an_artifact_of_another_round_does_not_belong(home: Path) -> None:
     path = artifact_file(home, "production-metrics")
     forge(path, lambda artifact: artifact.update(round="r-2"))
     assert refused(home) == {"production-metrics": "belongs to another round at /round"}
+
+
+def test_an_artifact_that_the_store_was_never_given_is_noticed_where_the_store_is_at_hand(home: Path) -> None:
+    store = catalogue.evidence_store(home / "evidence")
+    for path in sorted((home / "rounds" / "r-1" / "artifacts").glob("*/*.json")):
+        artifact = json.loads(path.read_text())
+        store.load(artifact, catalogue.tables_of(artifact))
+    call("verify", "--round", "r-1", home=home)
+    # The last of the chain, which no other artifact names: judged an hour later, it would be as honest.
+    forge(
+        artifact_file(home, "production-metrics"), lambda artifact: artifact.update(madeAt="2026-11-30T01:53:20.000Z")
+    )
+    reason = "not an artifact that the evidence store was given; run its stage again at /digest"
+    assert refused(home) == {"production-metrics": reason}
 
 
 def test_a_file_keeps_the_name_of_its_artifact(home: Path) -> None:

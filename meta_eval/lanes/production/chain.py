@@ -1,0 +1,54 @@
+"""The chain of a round: what one artifact alone cannot prove, and its surroundings can.
+
+Source: the evidence contract. An artifact alone can be forged into the honest artifact of other inputs: another
+receipt, another time. In its round, every digest that it names must be that of another artifact there, every receipt
+that of a file that is there, and where the evidence store is at hand, its own digest must be one that the store was
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from meta_eval.evidence.artifacts import Artifact
+from meta_eval.lanes.production.rounds import artifact_name
+
+_NO_ARTIFACT = frozenset({"pseudonymKey"})
+"""Inputs named by a digest that is no artifact's."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What lies around the artifacts of a round.
+
+    digests: of every artifact of the round that verified.
+    receipts: of every file that people put in, and of every export.
+    loaded: the digests that the evidence store was given for this round, or None where no store is at hand.
+    """
+
+    round_name: str | None
+    digests: Set[str]
+    receipts: Set[str]
+    loaded: Set[str] | None
+
+
+def broken_link(artifact: Artifact, around: Surroundings, *, file_name: str, newest: bool) -> tuple[str, str] | None:
+    """The rule that a verified artifact breaks in its round and the pointer to where, or None.
+
+    Args:
+        file_name: the name that the artifact is kept under.
+        newest: whether it is the current one of its stage. A document that was replaced later unbinds older ones.
+    """
+    if artifact["round"] != around.round_name:
+        return "belongs to another round", "/round"
+    if file_name != artifact_name(artifact):
+        return "kept under the name of another artifact", "/digest"
+    for name, entry in artifact["inputs"].items():
+        if name not in _NO_ARTIFACT and "digest" in entry and entry["digest"] not in around.digests:
+            return "made from an artifact that is not in its round", f"/inputs/{name}/digest"
+        if newest and "receipt" in entry and entry["receipt"] not in around.receipts:
+            return "made from a file that the round no longer holds", f"/inputs/{name}/receipt"
+    if around.loaded is not None and artifact["digest"] not in around.loaded:
+        return "not an artifact that the evidence store was given; run its stage again", "/digest"
+    return None

@@ -1,0 +1,99 @@
+"""The mutation campaign: every kind of artifact, changed in every place, and judged as an audit would judge it.
+
+    python -m meta_eval_tests.mutants
+
+Each leaf is changed in value and in type, each key removed, a key added, list entries removed, doubled and swapped, and
+the outer digest is computed anew each time. Each mutant is judged
+
+- alone (`verify PATH`),
+- among the files of its round (`verify --round`, no store at hand): the chain of digests and receipts,
+- among files that the forger rewrote one and all to fit the mutant, with the evidence store, which holds the digest of
+  whatever it was given and was not rewritten.
+
+What survives the first is listed and explained by `test_mutations.py`. Prints `mutants N survivors M` last: M counts
+the mutants that survive the last judge, or the second although something downstream of them names their digest.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from meta_eval.evidence.artifacts import Artifact, digest_of
+from meta_eval.evidence.errors import VerificationError
+from meta_eval.evidence.replay import verified
+from meta_eval.lanes.production import metrics, policy
+from meta_eval.lanes.production.chain import Surroundings, broken_link
+from meta_eval.lanes.production.rounds import artifact_name
+from meta_eval.lanes.production.steps import REBUILDS
+from meta_eval_tests.lanes.production.broken import SMALL_POLICY, whole
+from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, SMALL, mutations
+
+LEAST_MUTANTS = 5000
+_REHEARSED = {
+    f"{part} rehearsed": lambda part=part: getattr(whole(overlap=2, environment="rehearsal", **SMALL), part)
+    for part in ("prepared", "frozen", "kit", "bundle", "verdict")
+}
+
+
+def survives_alone(mutant: Artifact) -> bool:
+    """Does the mutant verify by itself?"""
+    try:
+        verified(mutant, REBUILDS)
+    except VerificationError:
+        return False
+    return True
+
+
+def survives_among_files(mutant: Artifact, original: Artifact) -> bool:
+    """Does a mutant that verifies alone go unnoticed in the original's round, where no store is at hand?"""
+    around = Surroundings(
+        round_name=original["round"],
+        digests={entry["digest"] for entry in original["inputs"].values() if "digest" in entry},
+        receipts={entry["receipt"] for entry in original["inputs"].values() if "receipt" in entry},
+        loaded=None,
+    )
+    return broken_link(mutant, around, file_name=artifact_name(mutant), newest=True) is None
+
+
+def survives_a_rewritten_round(mutant: Artifact, original: Artifact) -> bool:
+    """And where every other artifact and file was made anew to fit it, but not the store?"""
+    around = Surroundings(
+        round_name=mutant["round"],
+        digests={entry["digest"] for entry in mutant["inputs"].values() if "digest" in entry},
+        receipts={entry["receipt"] for entry in mutant["inputs"].values() if "receipt" in entry},
+        loaded={original["digest"]},
+    )
+    return broken_link(mutant, around, file_name=artifact_name(mutant), newest=True) is None
+
+
+def main() -> int:
+    """Run the campaign; 0 where nothing survives and enough was tried."""
+    policy.KNOWN_POLICIES[SMALL_POLICY.digest] = SMALL_POLICY
+    started, total, survivors = time.monotonic(), 0, 0
+    for name, make in (ARTIFACTS | _REHEARSED).items():
+        original = make()
+        tried = alone = among = 0
+        for place, mutant in mutations(original):
+            mutant["digest"] = digest_of(mutant)
+            if mutant["digest"] == original["digest"]:
+                continue  # 1 into 1.0, or a swap of equals: provably no change
+            tried += 1
+            if not survives_alone(mutant):
+                continue
+            alone += 1
+            # Whatever is made from an artifact names its digest, and misses it; nothing is made from a verdict.
+            last = original["artifact"] == metrics.KIND or original["status"] == "blocked"
+            among += last and survives_among_files(mutant, original)
+            if survives_a_rewritten_round(mutant, original):
+                survivors += 1
+                print(f"SURVIVOR {name} {place}", file=sys.stderr)
+        total += tried
+        print(f"{name:<32} {tried:>5} mutants  {alone:>3} verify alone  {among:>3} among files without a store")
+    print(f"{time.monotonic() - started:.0f} s")
+    print(f"mutants {total} survivors {survivors}")
+    return 0 if survivors == 0 and total >= LEAST_MUTANTS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
