@@ -35,7 +35,7 @@ def test_a_blocked_stage_leaves_its_artifact_fails_its_run_and_stops_the_next(
     assert run.is_failure
     shown = stagehand.metadata("log_attestation", "blocked")
     assert table(shown["blockers"]) == artifact["blockers"]
-    assert shown["next step"].value.startswith("mend inbox/ai-query-log.json")
+    assert shown["next step"].value.startswith("collect more consented questions, or mend the log")
 
 
 def test_a_stage_asked_for_alone_is_refused_after_a_blocked_one(stagehand: Stagehand, blocked: People) -> None:

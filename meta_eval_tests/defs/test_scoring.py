@@ -81,7 +81,7 @@ def test_a_blocked_bundle_and_a_broken_one_are_named_and_stop_no_other(
         listing.newest_artifacts(tmp_path / "rounds", "assembled_bundle"),
         None,
         artifact_of=lambda name: listing.newest_artifact(tmp_path / "rounds", name, "assembled_bundle"),
-        asked=lambda _: False,
+        asked=lambda _name, _digest: False,
     )
     assert list(scores.run_keys) == ["r3"]
     assert [message.split(":")[0] for message in scores.messages] == ["r1", "r2"]
@@ -126,3 +126,19 @@ def test_time_alone_can_change_some_verdicts(status: str, codes: list[str], agai
 def test_the_stages_that_are_listed_are_those_of_the_line() -> None:
     assert listing.stage_named("assembled_bundle").kind == bundle.KIND
     assert listing.stage_named("production_metrics").kind == metrics.KIND
+
+
+def test_a_bundle_that_the_terminal_scored_is_not_scored_again(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    world = World()
+    bundle = world.assembled()
+    keep(tmp_path, "r1", bundle)
+    keep(tmp_path, "r2", bundle)
+    keep(tmp_path, "r1", world.evaluated(bundle))
+    assert listing.is_scored(tmp_path / "rounds", "r1", bundle["digest"])
+    scores = scoring.new_bundles(
+        listing.newest_artifacts(tmp_path / "rounds", "assembled_bundle"),
+        None,
+        artifact_of=lambda name: listing.newest_artifact(tmp_path / "rounds", name, "assembled_bundle"),
+        asked=lambda name, digest: listing.is_scored(tmp_path / "rounds", name, digest),
+    )
+    assert list(scores.run_keys) == ["r2"]

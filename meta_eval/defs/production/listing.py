@@ -113,6 +113,13 @@ def taken_in(rounds: Path, round_name: str, name: str, sha: str) -> bool:
     return any(isinstance(named, dict) and named.get(input_name(name)) == {"receipt": sha} for named in inputs)
 
 
+def is_scored(rounds: Path, round_name: str, bundle_digest: str) -> bool:
+    """Is the newest verdict of a round that of this bundle?"""
+    verdict = newest_artifact(rounds, round_name, "production_metrics")
+    named = verdict.get("inputs") if verdict else None
+    return isinstance(named, dict) and named.get("assembledBundle") == {"digest": bundle_digest}
+
+
 def _newest_name(folder: Path, kind: str) -> str | None:
     try:
         names = [name for name in os.listdir(folder / "artifacts" / kind) if name.endswith(".json") and name[0] != "."]  # noqa: PTH208

@@ -26,14 +26,14 @@ def new_bundles(
     cursor: str | None,
     *,
     artifact_of: Callable[[str], Mapping[str, Any] | None],
-    asked: Callable[[str], bool],
+    asked: Callable[[str, str], bool],
 ) -> Scores:
     """The rounds whose newest bundle is ready and was not scored yet.
 
     Args:
         newest: by round, the file name of its newest bundle.
         artifact_of: a round's newest bundle; None where it cannot be read.
-        asked: whether a run of this key was asked for before.
+        asked: whether a round's bundle of this digest was scored before, or a run of its key asked for.
     """
     known, scores, seen = _remembered(cursor), Scores(), {}
     for round_name, name in sorted(newest.items()):
@@ -48,12 +48,16 @@ def new_bundles(
         if artifact["status"] != "ready":
             scores.messages.append(f"{round_name}: its newest bundle is {artifact['status']}, so it is not scored")
             continue
-        key = f"{round_name}:assembled_bundle:{artifact['digest']}"
-        if asked(key):
+        if asked(round_name, artifact["digest"]):
             scores.messages.append(f"{round_name}: its newest bundle was scored already")
         else:
-            scores.run_keys[round_name] = key
+            scores.run_keys[round_name] = run_key(round_name, artifact["digest"])
     return Scores(scores.run_keys, scores.messages, json.dumps(seen, separators=(",", ":")))
+
+
+def run_key(round_name: str, bundle_digest: str) -> str:
+    """Under which key a round's bundle is scored: once for each bundle."""
+    return f"{round_name}:assembled_bundle:{bundle_digest}"
 
 
 def depends_on_the_day(verdict: Mapping[str, Any]) -> bool:

@@ -71,7 +71,10 @@ def bundle_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg
         listing.newest_artifacts(home.rounds, _BUNDLE),
         context.cursor,
         artifact_of=lambda name: listing.newest_artifact(home.rounds, name, _BUNDLE),
-        asked=lambda key: bool(_runs(context.instance, {RUN_KEY_TAG: key})),
+        asked=lambda name, digest: (
+            listing.is_scored(home.rounds, name, digest)
+            or bool(_runs(context.instance, {RUN_KEY_TAG: scoring.run_key(name, digest)}))
+        ),
     )
     known = set(context.instance.get_dynamic_partitions("rounds"))
     new = [name for name in scores.run_keys if name not in known]  # a round that the terminal made

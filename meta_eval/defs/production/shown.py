@@ -10,17 +10,12 @@ import dagster as dg
 
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.lanes.production import metrics
+from meta_eval.lanes.production import guidance, metrics
 from meta_eval.lanes.production.rounds import INBOX, Kept, Round
 from meta_eval.lanes.production.stages import STAGES, Stage
 
 Metadata = Mapping[str, Any]
 _BAR = 40
-_DONE = {
-    "passed": "judge readiness; the figures age, and are judged again each day",
-    "rehearsed": "none: a rehearsal proves the line, never the feature, and readiness refuses it",
-    "failed": "read view failing_cases of the evidence store for each case that lowered a figure",
-}
 
 
 def metadata_of(stage: Stage, kept: Kept, round_: Round, home: MetaEvalHome) -> Metadata:
@@ -29,6 +24,7 @@ def metadata_of(stage: Stage, kept: Kept, round_: Round, home: MetaEvalHome) -> 
     shown: dict[str, Any] = {
         "status": artifact["status"],
         "next step": next_step(stage, artifact, round_),
+        **_verdict(artifact["result"].get("metrics") or {}),
         "blockers": blockers_table(artifact),
         "round": round_.name,
         "environment": artifact["environment"] or "not attested yet",
@@ -46,8 +42,6 @@ def metadata_of(stage: Stage, kept: Kept, round_: Round, home: MetaEvalHome) -> 
     counts |= {f"rows {name}": value for name, value in artifact["result"].get("outcomes", {}).items()}
     if "rowCount" in counts:
         shown["dagster/row_count"] = counts["rowCount"]
-    if artifact["result"].get("metrics"):
-        shown |= _verdict(artifact["result"]["metrics"])
     return shown | counts
 
 
@@ -63,12 +57,9 @@ def blockers_in_words(artifact: Artifact) -> str:
 
 
 def next_step(stage: Stage, artifact: Artifact, round_: Round) -> str:
-    """What the operator does next, in words."""
-    if artifact["status"] == "blocked":
-        where = " and ".join(f"inbox/{INBOX[name][0]}" for name in stage.inbox) or f"what {stage.upstream[-1]} reads"
-        return f"mend {where} by the blockers, and run again"
-    if stage.kind == metrics.KIND:
-        return _DONE[artifact["status"]]
+    """What the operator does next: where all is well, which file the next stage waits for."""
+    if artifact["status"] != "ready":
+        return guidance.next_step(artifact)
     following = STAGES[[other.name for other in STAGES].index(stage.name) + 1]
     missing = [name for name in following.inbox if not any((round_.inbox / file).exists() for file in INBOX[name])]
     if missing:
@@ -87,9 +78,11 @@ def _inputs_table(artifact: Artifact) -> dg.TableMetadataValue:
 
 def _verdict(figures: Mapping[str, Mapping[str, Any]]) -> Metadata:
     """The verdict as a table and as a chart, and each figure as a number whose history Dagster plots."""
+    if not figures:
+        return {}
     names = ("metric", "numerator", "denominator", "value", "threshold", "met", "interval")
     table = dg.MetadataValue.table(
-        [dg.TableRecord(_verdict_row(name, figure)) for name, figure in figures.items()],
+        [dg.TableRecord(_verdict_row(name, figures[name])) for name in metrics.FIGURES],
         dg.TableSchema([dg.TableColumn(name) for name in names]),
     )
     numbers = {name: float(figure["value"]) for name, figure in figures.items() if figure["value"] is not None}
@@ -119,7 +112,8 @@ def _threshold(name: str, figure: Mapping[str, Any]) -> str:
 def chart(figures: Mapping[str, Mapping[str, Any]]) -> str:
     """A bar a metric with a threshold, `|` at the threshold: plain text, for it must show without a script."""
     lines = []
-    for name, figure in figures.items():
+    for name in metrics.FIGURES:
+        figure = figures[name]
         if "threshold" not in figure:
             continue
         full = 2.0 * figure["threshold"] if name == "p95LatencyMs" else 1.0
