@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from meta_eval.defs import production
+from meta_eval.defs import production, sessions, usefulness
 from meta_eval.defs.failures import run_failure_summary
 from meta_eval.defs.resources import MetaEvalHome
 
@@ -10,4 +10,6 @@ from meta_eval.defs.resources import MetaEvalHome
 defs = dg.Definitions.merge(
     dg.Definitions(resources={"home": MetaEvalHome()}, sensors=[run_failure_summary]),
     production.production_lane,
+    sessions.sessions_lane,
+    usefulness.usefulness_lane,
 )

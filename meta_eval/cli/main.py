@@ -25,7 +25,9 @@ _COMMANDS = {
     "rehearse": ("rehearse:command", "Play a whole round on invented data, through every stage and Dagster."),
     "release-manifest": ("release_manifest:command", "List a release's files with their SHA-256."),
     "rounds": ("rounds:command", "List the rounds and what each one waits for."),
+    "sessions": ("sessions:command", "The sessions lane: did an agent session follow its process?"),
     "tables": ("query:tables", "List the tables of the evidence store and what they mean."),
+    "usefulness": ("usefulness:command", "The usefulness lane: sealed packets, blind scores, paired acceptance."),
     "verify": ("verify:command", "Replay artifacts and compare: does each say what its evidence says?"),
     "verify-verdict": (
         "attest_verdict:verify",

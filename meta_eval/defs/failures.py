@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 from dagster import DagsterEventType, EventLogEntry
 
-from meta_eval.defs.jobs import score_round_job
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.chronology import written_instant
 from meta_eval.evidence.files import write_document
@@ -20,7 +19,6 @@ _COPIED = ("rule", "waiting for", "file", "at", "at byte", "where", "next step")
 
 @dg.run_failure_sensor(
     name="run_failure_summary",
-    monitored_jobs=[score_round_job],
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Writes run-failures/RUN.json into the home folder. Point a webhook of your own at it.",
 )

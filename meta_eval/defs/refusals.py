@@ -12,8 +12,7 @@ from types import TracebackType
 
 import dagster as dg
 
-from meta_eval.evidence.errors import InputError, MetaEvalError, StoreBusyError, VerificationError
-from meta_eval.lanes.production.rounds import WaitingError
+from meta_eval.evidence.errors import InputError, MetaEvalError, StoreBusyError, VerificationError, WaitingError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 BUSY_RETRIES = 3

@@ -26,6 +26,12 @@ class UsageError(MetaEvalError):
     """A call that asks for something that cannot be done as asked."""
 
 
+class WaitingError(MetaEvalError):
+    """A step whose input is not there yet: what it waits for, and where to put it."""
+
+    exit_code = 1
+
+
 class OverwriteError(MetaEvalError):
     """A different file of the same name is already there; evidence is never overwritten."""
 

@@ -12,14 +12,19 @@ from meta_eval.evidence.replay import Rebuild
 from meta_eval.evidence.store import EvidenceStore
 from meta_eval.lanes.production import evidence_rows as production_rows
 from meta_eval.lanes.production import steps as production
+from meta_eval.lanes.sessions import evidence_rows as session_rows
+from meta_eval.lanes.sessions import steps as sessions
+from meta_eval.lanes.usefulness import evidence_rows as usefulness_rows
+from meta_eval.lanes.usefulness import studies as usefulness
 
-REBUILDS: Mapping[str, Rebuild] = {**production.REBUILDS}
-SCHEMAS: Sequence[Path] = (production_rows.SCHEMA,)
+REBUILDS: Mapping[str, Rebuild] = {**production.REBUILDS, **sessions.REBUILDS, **usefulness.REBUILDS}
+SCHEMAS: Sequence[Path] = (production_rows.SCHEMA, session_rows.SCHEMA, usefulness_rows.SCHEMA)
 
 
 def tables_of(artifact: Artifact) -> Mapping[str, pa.Table]:
     """The rows that an artifact adds to the store, by table."""
-    return production_rows.tables_of(artifact)
+    lanes = (production_rows, session_rows, usefulness_rows)
+    return {name: rows for lane in lanes for name, rows in lane.tables_of(artifact).items()}
 
 
 def evidence_store(folder: Path) -> EvidenceStore:

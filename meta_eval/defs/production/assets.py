@@ -17,11 +17,11 @@ from meta_eval.defs.production.checks import check_results, check_specs
 from meta_eval.defs.refusals import refusals
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.errors import StoreError
+from meta_eval.evidence.errors import StoreError, WaitingError
 from meta_eval.evidence.store import EvidenceStore
 from meta_eval.lanes.catalogue import tables_of
 from meta_eval.lanes.production.policy import CURRENT_POLICY
-from meta_eval.lanes.production.rounds import INBOX, Round, WaitingError
+from meta_eval.lanes.production.rounds import INBOX, Round
 from meta_eval.lanes.production.stages import STAGES, Stage, advance, input_name, stage_named
 
 GROUP, OWNERS = "production", ["team:evidence"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.errors import InputError, MetaEvalError, UsageError, VerificationError
+from meta_eval.evidence.errors import InputError, UsageError, VerificationError, WaitingError
 from meta_eval.evidence.files import private_folder, write_document
 from meta_eval.evidence.replay import load_verified
 from meta_eval.lanes.production.steps import REBUILDS, Step
@@ -33,12 +33,6 @@ INBOX: dict[str, tuple[str, ...]] = {
     "evidence_reference": ("evidence-reference.json",),
     "release_manifest": ("release-manifest.json",),
 }
-
-
-class WaitingError(MetaEvalError):
-    """A stage whose input is not there yet: what it waits for, and where to put it."""
-
-    exit_code = 1
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from meta_eval.evidence.canonical import file_receipt, read_document, receipt
-from meta_eval.evidence.errors import UsageError
+from meta_eval.evidence.errors import UsageError, WaitingError
 from meta_eval.evidence.files import remove_partials
 from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit, steps
-from meta_eval.lanes.production.rounds import Kept, Round, WaitingError
+from meta_eval.lanes.production.rounds import Kept, Round
 from meta_eval.lanes.production.steps import Setting, Step
 
 Inputs = dict[str, dict[str, Any]]

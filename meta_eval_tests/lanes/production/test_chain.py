@@ -17,9 +17,9 @@ import meta_eval
 from meta_eval.evidence.artifacts import digest_of
 from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.chronology import written_instant
-from meta_eval.evidence.errors import VerificationError
+from meta_eval.evidence.errors import VerificationError, WaitingError
 from meta_eval.evidence.replay import load_verified
-from meta_eval.lanes.production.rounds import Round, WaitingError
+from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.stages import STAGES, advance, stage_named
 from meta_eval.lanes.production.steps import REBUILDS, Setting
 from meta_eval_tests.valid_world import (

@@ -102,3 +102,21 @@ def test_the_labeller_refuses_exactly_the_topics_that_are_stated() -> None:
     assert people._expected_claim("Who made object 12?", {}) == "who-made-object-12"
     for topic in people.REFUSED_TOPICS:
         assert people._expected_claim(f"Tell me about {topic.upper()} of object 12", {}) is None
+
+
+CLINC = Path(__file__).resolve().parents[4] / "shared" / "data" / "clinc150-queries.jsonl"
+
+
+@pytest.mark.skipif(not CLINC.exists(), reason="the shared data folder is absent")
+def test_real_requests_go_through_every_stage(tmp_path: Path) -> None:
+    """The first 3,000 of 23,700 crowd-written requests: out-of-scope ones first, then those with an intent."""
+    asked, intents = invented_log.read_queries(CLINC)
+    assert len(asked) == 23_700
+    some = asked[:1000] + asked[-2000:]
+    good, made = played(tmp_path, queries=some, intents=intents)
+    assert good, made[-1][1]["blockers"]
+    counts = made[0][1]["result"]["outcomes"]
+    assert counts["eligible"] + counts["duplicate"] == len(some), "none is taken for a contact detail"
+    labels = dict(made)["frozen_labels"]["result"]
+    assert labels["refusalCount"] > 900
+    assert labels["answerableCount"] > 1500
