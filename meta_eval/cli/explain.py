@@ -11,7 +11,7 @@ from meta_eval.cli import options
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.errors import UsageError
 from meta_eval.home import rounds_folder
-from meta_eval.lanes.production import metrics, stages
+from meta_eval.lanes.production import figures, metrics, stages
 from meta_eval.lanes.production.rounds import Round
 
 _ROUND = click.option("--round", "round_name", required=True, metavar="NAME", help="The round.")
@@ -83,7 +83,7 @@ def explained(verdict: Artifact, case_id: str) -> dict[str, Any]:
     if case is None:
         raise UsageError("no case of that id is in the round's verdict")
     label = labels[case_id]
-    counts = metrics.tally(label, case)
+    counts = figures.tally(label, case)
     emitted = {claim["claimId"] for claim in case["claims"]}
     return {
         "caseId": case_id,
@@ -107,7 +107,7 @@ def _claim(claim: dict[str, Any], label: dict[str, Any]) -> dict[str, Any]:
     return {
         "claimId": claim["claimId"],
         "expected": claim["claimId"] in label["relevantClaimIds"],
-        "accepted": metrics.accepted(claim),
+        "accepted": figures.accepted(claim),
         "citations": [
             {
                 "url": citation["url"],

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.lanes.production.metrics import FIGURES
+from meta_eval.lanes.production.figures import FIGURES
 from meta_eval.lanes.production.steps import Progress
 
 _GOOD = ("ready", "passed", "rehearsed")

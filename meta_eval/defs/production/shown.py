@@ -10,7 +10,8 @@ import dagster as dg
 
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.lanes.production import guidance, metrics
+from meta_eval.lanes.production import guidance
+from meta_eval.lanes.production.figures import FIGURES
 from meta_eval.lanes.production.rounds import INBOX, Kept, Round
 from meta_eval.lanes.production.stages import STAGES, Stage
 
@@ -82,7 +83,7 @@ def _verdict(figures: Mapping[str, Mapping[str, Any]]) -> Metadata:
         return {}
     names = ("metric", "numerator", "denominator", "value", "threshold", "met", "interval")
     table = dg.MetadataValue.table(
-        [dg.TableRecord(_verdict_row(name, figures[name])) for name in metrics.FIGURES],
+        [dg.TableRecord(_verdict_row(name, figures[name])) for name in FIGURES],
         dg.TableSchema([dg.TableColumn(name) for name in names]),
     )
     numbers = {name: float(figure["value"]) for name, figure in figures.items() if figure["value"] is not None}
@@ -112,7 +113,7 @@ def _threshold(name: str, figure: Mapping[str, Any]) -> str:
 def chart(figures: Mapping[str, Mapping[str, Any]]) -> str:
     """A bar a metric with a threshold, `|` at the threshold: plain text, for it must show without a script."""
     lines = []
-    for name in metrics.FIGURES:
+    for name in FIGURES:
         figure = figures[name]
         if "threshold" not in figure:
             continue

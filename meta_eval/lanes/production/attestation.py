@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
 from meta_eval.evidence.gates import at_least
-from meta_eval.lanes.production.policy import Policy, policy_of
+from meta_eval.lanes.production.policy import Policy, replayed
 from meta_eval.lanes.production.query_log import OUTCOMES, LogScan, outcomes_of, runs_of
 
 KIND = "query-log-attestation"
@@ -34,17 +34,6 @@ def attest(scan: LogScan, *, made_at: int, policy: Policy, round_name: str | Non
     replay = {"byteCount": scan.byte_count, "outcomeRuns": runs_of(scan.outcomes)}
     inputs = {"queryLog": {"receipt": scan.receipt}}
     return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
-
-
-def rebuild(artifact: Artifact) -> Artifact:
-    """The artifact again, from its own replay."""
-    return _build(
-        artifact["replay"],
-        artifact["inputs"],
-        made_at=made_at_ms(artifact),
-        policy=policy_of(artifact),
-        round_name=artifact["round"],
-    )
 
 
 def _build(
@@ -81,3 +70,6 @@ def _build(
         replay={key: replay[key] for key in ("byteCount", "outcomeRuns")},
         authority=AUTHORITY,
     )
+
+
+rebuild = replayed(_build)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import (
@@ -28,8 +28,9 @@ from meta_eval.evidence.documents import (
 )
 from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production import coverage, documents
+from meta_eval.lanes.production.joined import normalised_bundle, reviewed_citations
 from meta_eval.lanes.production.labels import kept_manifest, manifest_of
-from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
+from meta_eval.lanes.production.policy import Policy, replayed, unchanged_policy
 from meta_eval.lanes.production.run_kit import dealt_lanes
 
 KIND = "assembled-bundle"
@@ -82,17 +83,6 @@ def assemble(
     if kit is not None:
         inputs["runKit"] = {"digest": kit["digest"]}
     return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
-
-
-def rebuild(artifact: Artifact) -> Artifact:
-    """The artifact again, from its own replay."""
-    return _build(
-        artifact["replay"],
-        artifact["inputs"],
-        made_at=made_at_ms(artifact),
-        policy=policy_of(artifact),
-        round_name=artifact["round"],
-    )
 
 
 def _kit_extract(kit: Artifact) -> dict[str, Any]:
@@ -167,13 +157,16 @@ def _build(
             "bundleDigest": digest(bundle) if bundle else None,
             "caseCount": len(observed),
             "reviewCount": len(reviewed),
-            "reviewedCitationCount": len(_reviewed_citations(reviewed)),
+            "reviewedCitationCount": len(reviewed_citations(reviewed)),
             "reviewerCount": len({row["reviewerCode"] for row in reviewed if row.get("reviewerCode")}),
             "ignoredAggregates": sum(reading.ignored for reading in readings.values()),
         },
         replay=replay,
         authority=AUTHORITY,
     )
+
+
+rebuild = replayed(_build)
 
 
 def _readings(replay: dict[str, Any]) -> dict[str, Reading]:
@@ -271,7 +264,7 @@ def _row_blockers(replay: dict[str, Any], readings: dict[str, Reading], made_at:
             reviewed, observed, reviews, operator=operator, approver=approval["approverCode"], now=made_at
         ),
         *at_least(
-            len(_reviewed_citations(reviewed)),
+            len(reviewed_citations(reviewed)),
             policy.least_reviewed_citations,
             code="too-few-reviewed-citations",
             subject="reviews",
@@ -285,60 +278,3 @@ def _reviews_due(kit: dict[str, Any] | None, cases: list[dict[str, Any]]) -> dic
         return None
     lanes = dealt_lanes(cases, kit["datasetDigest"], kit["overlap"])
     return Counter(case_id for lane in lanes.values() for case_id in lane)
-
-
-def _reviewed_citations(reviewed: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
-    """Each citation that somebody decided, once however many decided it."""
-    return {
-        (row["caseId"], entry["claimId"], entry["citation"])
-        for row in reviewed
-        if row.get("caseId")
-        for entry in coverage.present(row.get("decisions"))
-        if entry.get("claimId") and entry.get("citation") and entry.get("supported") is not None
-    }
-
-
-def normalised_bundle(replay: Mapping[str, Any]) -> dict[str, Any]:
-    """The bundle of a ready assembly: each case once, its claims, citations and decisions in one fixed order."""
-    observations, reference = replay["observations"], replay["evidenceReference"]
-    by_case: dict[str, list[dict[str, Any]]] = {}
-    for review in replay["reviews"]["reviews"]:
-        by_case.setdefault(review["caseId"], []).append(review)
-    rows = sorted(observations["observations"], key=lambda row: row["caseId"])
-    return {
-        "version": 1,
-        "environment": observations["environment"],
-        "datasetDigest": observations["datasetDigest"],
-        "releaseDigest": digest(replay["releaseManifest"]),
-        "runOperatorCode": observations["runOperatorCode"],
-        "modelVersion": rows[0]["modelVersion"],
-        "promptVersion": rows[0]["promptVersion"],
-        "evidence": {"url": reference["evidenceUrl"], "receiptSha256": reference["receiptSha256"]},
-        "cases": [_normalised_case(row, by_case[row["caseId"]]) for row in rows],
-    }
-
-
-def _normalised_case(row: dict[str, Any], reviews: list[dict[str, Any]]) -> dict[str, Any]:
-    ordered = sorted(reviews, key=lambda review: review["reviewerCode"])
-    decisions: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for review in ordered:
-        for entry in review["decisions"]:
-            decided = {"reviewerCode": review["reviewerCode"], "supported": entry["supported"]}
-            decisions.setdefault((entry["claimId"], entry["citation"]), []).append(decided)
-    kept = ("caseId", "traceSha256", "observedAt", "refused", "latencyMs", "cost")
-    return {
-        **{key: row[key] for key in kept},
-        "claims": [
-            {
-                "claimId": claim["claimId"],
-                "citations": [
-                    {"url": url, "decisions": decisions[claim["claimId"], url]} for url in sorted(claim["citations"])
-                ],
-            }
-            for claim in sorted(row["claims"], key=lambda claim: claim["claimId"])
-        ],
-        "reviews": [
-            {key: review[key] for key in ("reviewerCode", "reviewedAt", "evidenceUrl", "receiptSha256")}
-            for review in ordered
-        ],
-    }

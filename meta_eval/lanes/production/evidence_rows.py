@@ -16,7 +16,7 @@ import pyarrow as pa
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.store import arrow_rows
-from meta_eval.lanes.production import attestation, bundle, labels, metrics
+from meta_eval.lanes.production import attestation, bundle, figures, joined, labels, metrics
 from meta_eval.lanes.production.query_log import OUTCOMES, outcomes_of
 
 SCHEMA = Path(__file__).with_name("store.sql")
@@ -58,7 +58,7 @@ def _labels(artifact: Artifact) -> dict[str, pa.Table]:
 
 
 def _bundle(artifact: Artifact) -> dict[str, pa.Table]:
-    whole = bundle.normalised_bundle(artifact["replay"])
+    whole = joined.normalised_bundle(artifact["replay"])
     cases = whole["cases"]
     traces = [
         {
@@ -68,7 +68,7 @@ def _bundle(artifact: Artifact) -> dict[str, pa.Table]:
             "model_version": whole["modelVersion"],
             "prompt_version": whole["promptVersion"],
             "refused": case["refused"],
-            "latency_ms": Decimal(metrics.latency_us(case)).scaleb(-3),
+            "latency_ms": Decimal(figures.latency_us(case)).scaleb(-3),
             "cost_amount": Decimal(case["cost"]["amount"]).quantize(Decimal("1e-9")),
             "cost_currency": case["cost"]["currency"],
             "cost_basis": case["cost"]["basis"],

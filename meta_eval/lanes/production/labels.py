@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from meta_eval.evidence.artifacts import ENVIRONMENTS, Artifact, Blocker, made_at_ms, named_inputs, sealed
+from meta_eval.evidence.artifacts import ENVIRONMENTS, Artifact, Blocker, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import (
@@ -30,7 +30,7 @@ from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.gates import at_least, gate, table
 from meta_eval.lanes.production import documents
 from meta_eval.lanes.production.contracts import LabelledCases, Labels
-from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
+from meta_eval.lanes.production.policy import Policy, replayed, unchanged_policy
 
 KIND = "frozen-labels"
 AUTHORITY = {
@@ -65,17 +65,6 @@ def freeze(
         made_at=made_at,
         policy=policy,
         round_name=round_name,
-    )
-
-
-def rebuild(artifact: Artifact) -> Artifact:
-    """The artifact again, from its own replay."""
-    return _build(
-        artifact["replay"],
-        artifact["inputs"],
-        made_at=made_at_ms(artifact),
-        policy=policy_of(artifact),
-        round_name=artifact["round"],
     )
 
 
@@ -174,6 +163,9 @@ def _build(
         replay={"labels": reading.projection, "prepared": prepared},
         authority=AUTHORITY,
     )
+
+
+rebuild = replayed(_build)
 
 
 def _binding_blockers(

@@ -7,26 +7,21 @@ with an empty denominator is null and misses its threshold. Intervals and agreem
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
-from meta_eval.evidence import statistics
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import SHA256, Keyed, kept_part, none_or, whole_number
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.gates import at_least
-from meta_eval.evidence.statistics import Ratio
 from meta_eval.lanes.production import documents
-from meta_eval.lanes.production.bundle import normalised_bundle
+from meta_eval.lanes.production.figures import figures_of
+from meta_eval.lanes.production.joined import normalised_bundle
 from meta_eval.lanes.production.labels import kept_manifest, manifest_of
-from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
+from meta_eval.lanes.production.policy import Policy, replayed, unchanged_policy
 
 KIND = "production-metrics"
-FIGURES = ("precision", "recall", "citationAccuracy", "refusalAccuracy", "p95LatencyMs", "meanCost", "agreement")
-"""The figures of a verdict, in the order in which people read them."""
 AUTHORITY = {
     "establishesNovelty": False,
     "approvesFinding": False,
@@ -60,17 +55,6 @@ def evaluate(
     }
     inputs = {"frozenLabels": {"digest": frozen["digest"]}, "assembledBundle": {"digest": assembled["digest"]}}
     return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
-
-
-def rebuild(artifact: Artifact) -> Artifact:
-    """The artifact again, from its own replay."""
-    return _build(
-        artifact["replay"],
-        artifact["inputs"],
-        made_at=made_at_ms(artifact),
-        policy=policy_of(artifact),
-        round_name=artifact["round"],
-    )
 
 
 def _frozen_digest(assembled: Artifact) -> str:
@@ -121,7 +105,7 @@ def _build(
         cases = replay["bundle"]["cases"]
         blockers = _coverage_blockers(labels, cases, made_at, policy) + _independence_blockers(replay)
         if not blockers:
-            metrics = _metrics(labels, cases, policy, seed=replay["assembled"]["bundleDigest"])
+            metrics = figures_of(labels, cases, policy, seed=replay["assembled"]["bundleDigest"])
             result |= {
                 "datasetDigest": replay["bundle"]["datasetDigest"],
                 "releaseDigest": replay["bundle"]["releaseDigest"],
@@ -142,6 +126,9 @@ def _build(
         replay=replay,
         authority=AUTHORITY,
     )
+
+
+rebuild = replayed(_build)
 
 
 def _status(blockers: list[Blocker], missed: list[str], environment: str | None) -> str:
@@ -205,120 +192,3 @@ def _independence_blockers(replay: Row) -> list[Blocker]:
         if found := reviewers.count(code):
             blockers.append(Blocker(rule, "bundle", found))
     return blockers
-
-
-def _metrics(labels: Mapping[str, Row], cases: list[Row], policy: Policy, *, seed: str) -> dict[str, Row]:
-    tallies = [tally(labels[case["caseId"]], case) for case in cases]
-    emitted = [entry["emitted"] for entry in tallies]
-    expected = [entry["expected"] for entry in tallies]
-    hits, accepted_hits = [entry["hits"] for entry in tallies], [entry["acceptedHits"] for entry in tallies]
-    ratios = {
-        "precision": Ratio(sum(accepted_hits), sum(emitted)),
-        "recall": Ratio(sum(hits), sum(expected)),
-        "citationAccuracy": Ratio(sum(t["supported"] for t in tallies), sum(t["reviewed"] for t in tallies)),
-        "refusalAccuracy": Ratio(sum(t["refusalMatches"] for t in tallies), len(tallies)),
-    }
-    thresholds = {
-        "precision": policy.least_precision,
-        "recall": policy.least_recall,
-        "citationAccuracy": policy.least_citation_accuracy,
-        "refusalAccuracy": policy.least_refusal_accuracy,
-    }
-    shown = {name: _ratio_shown(ratio, thresholds[name]) for name, ratio in ratios.items()}
-    shown["precision"]["bootstrap95"] = _interval(statistics.bootstrap_95(accepted_hits, emitted, seed=seed))
-    shown["recall"]["bootstrap95"] = _interval(statistics.bootstrap_95(hits, expected, seed=seed))
-    return {**shown, "p95LatencyMs": _latency(cases, policy), "meanCost": _cost(cases), "agreement": _agreement(cases)}
-
-
-def tally(label: Row, case: Row) -> dict[str, int]:
-    """What one case adds to each numerator and denominator."""
-    relevant = set(label["relevantClaimIds"])
-    citations = [citation for claim in case["claims"] for citation in claim["citations"]]
-    return {
-        "emitted": len(case["claims"]),
-        "expected": len(relevant),
-        "hits": sum(claim["claimId"] in relevant for claim in case["claims"]),
-        "acceptedHits": sum(accepted(claim) and claim["claimId"] in relevant for claim in case["claims"]),
-        "supported": sum(map(supported, citations)),
-        "reviewed": len(citations),
-        "refusalMatches": int(case["refused"] == label["shouldRefuse"]),
-    }
-
-
-def supported(citation: Row) -> bool:
-    """Everybody who decided this citation says that it supports its claim."""
-    return all(decision["supported"] for decision in citation["decisions"])
-
-
-def accepted(claim: Row) -> bool:
-    """At least one citation of the claim is supported."""
-    return any(map(supported, claim["citations"]))
-
-
-def _ratio_shown(ratio: Ratio, threshold: str) -> Row:
-    return {
-        "numerator": ratio.numerator,
-        "denominator": ratio.denominator,
-        "value": ratio.shown,
-        "threshold": threshold,
-        "met": ratio.meets(Fraction(threshold)),
-        "wilson95": _interval(statistics.wilson_95(ratio)),
-    }
-
-
-def _interval(interval: statistics.Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)
-
-
-def latency_us(case: Row) -> int:
-    """A case's latency in whole microseconds, which the documents' reader has made sure it is."""
-    microseconds: int = round(case["latencyMs"] * 1000)
-    return microseconds
-
-
-def _latency(cases: list[Row], policy: Policy) -> Row:
-    value = statistics.nearest_rank([latency_us(case) for case in cases], percent=95)
-    return {
-        "value": None if value is None else value / 1000,
-        "rows": len(cases),
-        "rank": -(-95 * len(cases) // 100),
-        "threshold": policy.most_p95_latency_ms,
-        "met": value is not None and value <= policy.most_p95_latency_ms * 1000,
-    }
-
-
-def _cost(cases: list[Row]) -> Row:
-    """The mean cost over every row, as decimal text; no threshold."""
-    total = sum((Decimal(case["cost"]["amount"]) for case in cases), Decimal(0))
-    return {
-        "total": format(total, "f"),
-        "rows": len(cases),
-        "value": _decimal_text(Fraction(total) / len(cases)),
-        "currency": cases[0]["cost"]["currency"],
-    }
-
-
-def _decimal_text(value: Fraction) -> str:
-    """Nine decimal places, halves to even, trailing zeros dropped."""
-    scaled = round(value * 10**9)
-    text = f"{scaled // 10**9}.{scaled % 10**9:09d}".rstrip("0")
-    return text.rstrip(".")
-
-
-def _agreement(cases: list[Row]) -> Row:
-    """Agreement of the two reviewers of overlapping cases, over the citations that both decided."""
-    pairs = [
-        (one["supported"], other["supported"])
-        for case in cases
-        for claim in case["claims"]
-        for citation in claim["citations"]
-        if len(citation["decisions"]) == 2
-        for one, other in [citation["decisions"]]
-    ]
-    raw, kappa = statistics.agreement(pairs), statistics.cohens_kappa(pairs)
-    return {
-        "pairs": len(pairs),
-        "agreed": raw.numerator,
-        "value": raw.shown,
-        "kappa": None if kappa is None else round(float(kappa), 6),
-    }

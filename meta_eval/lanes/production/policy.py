@@ -7,15 +7,16 @@ and `rubrics/production-policy-v1.json` holds the same values under lock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from meta_eval.evidence.artifacts import Blocker
+from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import DAY_MS
 from meta_eval.evidence.errors import VerificationError
+from meta_eval.evidence.replay import Rebuild
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,3 +102,23 @@ def policy_of(artifact: Mapping[str, Any]) -> Policy:
 def unchanged_policy(made_under: str, policy: Policy, *, subject: str) -> list[Blocker]:
     """A blocker where an earlier stage was made under another policy than the one in force now."""
     return [] if made_under == policy.digest else [Blocker("policy-changed-after-freeze", subject)]
+
+
+def replayed(build: Callable[..., Artifact]) -> Rebuild:
+    """How a stage's artifact is made again: by the stage itself, from the artifact's own replay and inputs, at its own
+    recorded time, under the policy that it names.
+
+    Raises, when called:
+        VerificationError: that policy was never in force.
+    """
+
+    def rebuild(artifact: Artifact) -> Artifact:
+        return build(
+            artifact["replay"],
+            artifact["inputs"],
+            made_at=made_at_ms(artifact),
+            policy=policy_of(artifact),
+            round_name=artifact["round"],
+        )
+
+    return rebuild

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import kept_part, read, read_projection
 from meta_eval.lanes.production import documents
 from meta_eval.lanes.production.labels import kept_manifest, manifest_of
-from meta_eval.lanes.production.policy import Policy, policy_of, unchanged_policy
+from meta_eval.lanes.production.policy import Policy, replayed, unchanged_policy
 
 KIND = "run-kit"
 LANES = ("A", "B")
@@ -53,17 +53,6 @@ def prepare_run(
     if operator_receipt is not None:
         inputs["runOperator"] = {"receipt": operator_receipt}
     return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
-
-
-def rebuild(artifact: Artifact) -> Artifact:
-    """The artifact again, from its own replay."""
-    return _build(
-        artifact["replay"],
-        artifact["inputs"],
-        made_at=made_at_ms(artifact),
-        policy=policy_of(artifact),
-        round_name=artifact["round"],
-    )
 
 
 def dealt_lanes(cases: list[dict[str, Any]], dataset_digest: str, overlap: int) -> dict[str, list[str]]:
@@ -140,6 +129,9 @@ def _build(
         replay={"manifest": manifest, "frozen": frozen, "runOperator": operator.projection},
         authority=AUTHORITY,
     )
+
+
+rebuild = replayed(_build)
 
 
 def _separation_blockers(

@@ -11,6 +11,7 @@ from typing import Any
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.lanes.production import metrics
+from meta_eval.lanes.production.figures import FIGURES
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
@@ -30,8 +31,8 @@ def statement_of(verdict: Artifact) -> dict[str, Any]:
     result = verdict["result"]
     tests = {name: figure["met"] for name, figure in result["metrics"].items() if figure.get("met") is not None}
     rehearsal = verdict["status"] == "rehearsed"
-    met = [_test_name(name, result["metrics"][name]) for name in metrics.FIGURES if tests.get(name) is True]
-    missed = [_test_name(name, result["metrics"][name]) for name in metrics.FIGURES if tests.get(name) is False]
+    met = [_test_name(name, result["metrics"][name]) for name in FIGURES if tests.get(name) is True]
+    missed = [_test_name(name, result["metrics"][name]) for name in FIGURES if tests.get(name) is False]
     return {
         "_type": STATEMENT_TYPE,
         "subject": [

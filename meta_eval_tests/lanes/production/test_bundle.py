@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from meta_eval.evidence.chronology import DAY_MS, written_instant
-from meta_eval.lanes.production.bundle import normalised_bundle
+from meta_eval.lanes.production.joined import normalised_bundle
 from meta_eval_tests.lanes.production.broken import (
     OBSERVATION,
     OTHER_POLICY,
