@@ -31,6 +31,8 @@ format: $(READY)
 bench: $(READY) ## measure against the floor, and print ratios
 	$(BIN)/python benchmarks/identifier_rates.py
 	$(BIN)/python benchmarks/query_log.py
+	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/sessions.py
 
 mutants: $(READY) ## change every artifact in every place; none may survive an audit
 	$(BIN)/python -m meta_eval_tests.mutants

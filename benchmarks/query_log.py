@@ -1,9 +1,10 @@
-"""How the query-log scan compares with its floor: hashing the file and parsing every field of it.
+"""How attestation and export of a query log compare with their floor and with the same job written without care.
 
-    .venv/bin/python benchmarks/query_log.py [--rows 1000000] [--folder DIR]
+    .venv/bin/python benchmarks/query_log.py [--rows 1000000] [--framing lines array] [--folder DIR]
 
-Writes an invented, seeded log with every outcome (about 335 bytes a row) as JSON Lines and as an array, then runs
-each measure in a process of its own. Absolute times move with the machine: only the ratios within one run count.
+The floor is hashing the file and parsing every field of it with DuckDB. Every measure runs in a process of its own,
+one after the other, on the same invented log. Absolute times move with the machine, and with what else runs on it:
+only the ratios within one run count, and on a busy machine only those of processor time.
 """
 
 from __future__ import annotations
@@ -11,119 +12,65 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import random
 import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-AS_OF = "2026-11-30T00:00:00.000Z"
-_WORDS = (
-    "which paintings drawings vases prints from the invented collection are on show in the east west wing this "
-    "season who made them when did they enter and what does label say about their frame paper glaze origin"
-).split()
-_ACCENTED = ["Gemälde", "café", "œuvre", "Straße", "浮世絵", "ｗｉｄｅ", "Ökonomie", "señora"]
-_KINDS = ["malformed", "no-consent", "wrong-contract", "failed", "future", "stale", "contact", "blank", "long", "good"]
-_WEIGHTS = [20, 220, 10, 60, 10, 180, 40, 3, 7, 450]
+from invented_log import AS_OF, write_log
+
+PEER_ROWS = 1_000_000
+"""The most rows that the peers are given: they hold the whole log in memory."""
 
 
-def _spelled(number: int) -> str:
-    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+class Peak(threading.Thread):
+    """The most memory that this process and its workers held at one time, looked at every 20 ms."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.kilobytes = 0
+
+    def run(self) -> None:
+        """Look, and look again."""
+        me = Path("/proc/self/task") / str(threading.main_thread().native_id) / "children"
+        while True:
+            processes = ["self", *me.read_text().split()] if me.exists() else ["self"]
+            self.kilobytes = max(self.kilobytes, sum(map(_proportional_kilobytes, processes)))
+            time.sleep(0.02)
 
 
-def _instant(chance: random.Random, day: int, month: int = 11) -> str:
-    second = chance.randrange(86_400)
-    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
-    return f"2026-{month:02d}-{day:02d}T{clock}.{chance.randrange(1000):03d}Z"
+def _proportional_kilobytes(process: str) -> int:
+    # A page that two processes share counts half in each, so that the sum is what the machine had to hold.
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def invented_rows(count: int, seed: int = 7) -> Iterator[str]:
-    """The rows' JSON text. Invented: no person asked any of these questions."""
-    chance = random.Random(seed)
-    contract = {"contract": "research-ai-evaluation-v1", "granted": True}
-    for number in range(count):
-        kind = chance.choices(_KINDS, _WEIGHTS)[0]
-        words = chance.choices(_WORDS, k=17)
-        if chance.random() < 0.14:
-            words[3] = chance.choice(_ACCENTED)
-        if chance.random() < 0.1:
-            # The contact screen looks longer at text with digits, so their share decides what it costs.
-            words[5] = str(chance.randrange(1500, 2027))
-        words[0] = _spelled(number if chance.random() < 0.75 else number % 5000)
-        question = f"Demo {' '.join(words)}?"
-        asked = _instant(chance, chance.randrange(1, 30))
-        row: dict[str, Any] = {
-            "queryId": f"invented-{number:012d}",
-            "question": question,
-            "askedAt": asked,
-            "outcome": chance.choice(["answered", "answered", "refused"]),
-            "consent": contract | {"recordedAt": f"{asked[:11]}00:00:00.000Z"},
-        }
-        yield _as_kind(kind, row, chance)
-
-
-def _as_kind(kind: str, row: dict[str, Any], chance: random.Random) -> str:
-    if kind == "no-consent":
-        row["consent"] = chance.choice([None, row["consent"] | {"granted": False}])
-    elif kind == "wrong-contract":
-        row["consent"] = row["consent"] | {"contract": "research-ai-evaluation-v0"}
-    elif kind == "failed":
-        row["outcome"] = "failed"
-    elif kind == "future":
-        row["askedAt"] = _instant(chance, 5, 12)
-    elif kind == "stale":
-        row["askedAt"] = _instant(chance, chance.randrange(1, 25), 10)
-        row["consent"] = row["consent"] | {"recordedAt": "2026-09-01T00:00:00.000Z"}
-    elif kind == "contact":
-        row["question"] += chance.choice([" Write to visitor@example.org", " ｕｓｅｒ＠ｅｘａｍｐｌｅ．ｏｒｇ"])
-    elif kind == "blank":
-        row["question"] = " ?! "
-    elif kind == "long":
-        row["question"] *= 9
-    elif kind == "malformed":
-        return _malformed(row, chance)
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
-
-
-def _malformed(row: dict[str, Any], chance: random.Random) -> str:
-    """Broken in a way that DuckDB reads past in an array too, as the floor must finish (so no lone surrogate)."""
-    text = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
-    return chance.choice(
-        [
-            "null",
-            text[:-1] + ',"outcome":"answered"}',
-            text[:-1] + ',"latencyMs":NaN}',
-            text[:-1] + ',"Question":"?"}',
-            text.replace('.000Z"', '"'),
-            text.replace('"granted":true', '"granted":1'),
-        ]
-    )
-
-
-def write_log(path: Path, rows: int, shape: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for number, text in enumerate(invented_rows(rows)):
-            file.write(("[" if number == 0 else ",") + text if shape == "array" else text + "\n")
-        file.write("]" if shape == "array" else "")
-
-
-def measure(what: str, path: Path, processes: int) -> dict[str, float | int]:
-    """Run one measure here, and say how long it took and how much memory it held."""
+def measure(what: str, path: Path) -> dict[str, float | int]:
+    """Run one measure here, and say what it took."""
+    peak = Peak()
+    peak.start()
     start = time.perf_counter()
-    result = _floor(path) if what == "floor" else _scan(path, processes, keep=what == "export")
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        rows = MEASURES[what](path, Path(scratch))
     wall = time.perf_counter() - start
-    own, workers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    # The largest worker's peak stands for each of them: an upper bound of the sum.
-    peak = own.ru_maxrss + (workers.ru_maxrss * processes if processes > 1 else 0)
-    cpu = sum(usage.ru_utime + usage.ru_stime for usage in (own, workers))
-    return {"wall": wall, "cpu": cpu, "peak_mb": peak // 1024, "rows": result}
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return {
+        "wall": wall,
+        "cpu": sum(usage.ru_utime + usage.ru_stime for usage in used),
+        "peak_mb": max(peak.kilobytes, used[0].ru_maxrss) // 1024,
+        "rows": rows,
+    }
 
 
-def _floor(path: Path) -> int:
+def _floor(path: Path, _: Path) -> int:
     import duckdb
 
     with path.open("rb") as file:
@@ -140,51 +87,105 @@ def _floor(path: Path) -> int:
     return int(duckdb.execute(query).fetchall()[0][0])
 
 
-def _scan(path: Path, processes: int, *, keep: bool) -> int:
+def _setting() -> Any:
     from meta_eval.evidence.chronology import instant_ms
-    from meta_eval.lanes.production.policy import CURRENT_POLICY
-    from meta_eval.lanes.production.query_log import scan_log
+    from meta_eval.lanes.production.steps import Setting
 
-    as_of_ms = instant_ms(AS_OF)
-    assert as_of_ms is not None
-    with scan_log(path, as_of_ms=as_of_ms, policy=CURRENT_POLICY, processes=processes, keep_questions=keep) as scanned:
-        if keep:
-            assert sum(batch.num_rows for batch in scanned.eligible()) == scanned.log.counts["eligible"]
-        print(json.dumps(scanned.log.counts), file=sys.stderr)
-        return scanned.log.row_count
+    made_at = instant_ms(AS_OF)
+    assert made_at is not None
+    return Setting(made_at)
+
+
+def _attest(path: Path, _: Path) -> int:
+    from meta_eval.lanes.production.steps import attest_log
+
+    return int(attest_log(path, _setting()).artifact["result"]["rowCount"])
+
+
+def _export(path: Path, scratch: Path) -> int:
+    from meta_eval.lanes.production.steps import export_questions
+
+    document = {
+        "version": 1,
+        "environment": "production",
+        "source": "https://evidence.metmuseum.org/log",
+        "logSha256": path.with_suffix(".sha256").read_text(),
+        "exportedAt": AS_OF,
+        "operatorCode": "OPS-7Q",
+        "questionCollectionApproved": True,
+    }
+    attestation = scratch / "attestation.json"
+    attestation.write_text(json.dumps(document))
+    step = export_questions(
+        path, attestation, _setting(), key=bytes(range(32)), export_file=lambda _: scratch / "export.json"
+    )
+    assert step.artifact["status"] == "ready", step.artifact["blockers"]
+    return int(step.artifact["result"]["rowCount"])
+
+
+def _both(path: Path, scratch: Path) -> int:
+    _attest(path, scratch)
+    return _export(path, scratch)
+
+
+def _row_by_row(path: Path, scratch: Path) -> int:
+    from query_log_peers import row_by_row
+
+    return row_by_row(path, scratch / "export.json", AS_OF)
+
+
+def _pandas(path: Path, scratch: Path) -> int:
+    from query_log_peers import pandas_pandera
+
+    return pandas_pandera(path, scratch / "export.json", AS_OF)
+
+
+MEASURES: dict[str, Callable[[Path, Path], int]] = {
+    "floor": _floor,
+    "attest": _attest,
+    "export": _export,
+    "both": _both,
+    "row by row": _row_by_row,
+    "pandas+pandera": _pandas,
+}
 
 
 def _main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=1_000_000)
+    options.add_argument("--framing", nargs="+", choices=("lines", "array"), default=["lines", "array"])
+    options.add_argument("--measures", nargs="+", choices=tuple(MEASURES), default=list(MEASURES))
     options.add_argument("--folder", type=Path, help="where the logs are kept for the next run")
-    options.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    options.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.measure:
-        what, path, processes = given.measure
-        print(json.dumps(measure(what, Path(path), int(processes))))
+        print(json.dumps(measure(given.measure[0], Path(given.measure[1]))))
         return
     with tempfile.TemporaryDirectory() as scratch:
-        _compare(given.folder or Path(scratch), given.rows)
+        for shape in given.framing:
+            _compare(given.folder or Path(scratch), given.rows, shape, given.measures)
 
 
-def _compare(folder: Path, rows: int) -> None:
-    for shape in ("lines", "array"):
-        path = folder / f"{shape}-{rows}.json"
-        if not path.exists():
-            write_log(path, rows, shape)
-        print(f"{shape}: {rows:,} rows, {path.stat().st_size / rows:.0f} bytes a row")
-        floor = 0.0
-        for what, processes in (("floor", 1), ("attest", 1), ("attest", 2), ("export", 2)):
-            command = [sys.executable, __file__, "--measure", what, str(path), str(processes)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            figures = json.loads(done.stdout)
-            floor = floor or figures["wall"]
-            print(
-                f"  {what:7} {processes} process(es): {figures['wall']:6.2f} s, "
-                f"{figures['wall'] / floor:5.1f}x the floor, "
-                f"{figures['cpu']:6.2f} s CPU, peak {figures['peak_mb']} MB"
-            )
+def _compare(folder: Path, rows: int, shape: str, measures: list[str]) -> None:
+    path = folder / f"{shape}-{rows}.json"
+    if not path.exists():
+        write_log(path, rows, shape)
+    with path.open("rb") as file:
+        path.with_suffix(".sha256").write_text(hashlib.file_digest(file, "sha256").hexdigest())
+    print(f"{shape}: {rows:,} rows, {path.stat().st_size / rows:.0f} bytes a row")
+    print(f"  {'':15} {'wall s':>8} {'x floor':>8} {'CPU s':>8} {'x floor':>8} {'peak MB':>8} {'rows/s':>9}")
+    floor: dict[str, float] = {}
+    for what in measures:
+        if what in ("row by row", "pandas+pandera") and rows > PEER_ROWS:
+            continue
+        command = [sys.executable, __file__, "--measure", what, str(path)]
+        figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        floor = floor or figures
+        print(
+            f"  {what:15} {figures['wall']:8.2f} {figures['wall'] / floor['wall']:8.1f} "
+            f"{figures['cpu']:8.2f} {figures['cpu'] / floor['cpu']:8.1f} "
+            f"{figures['peak_mb']:8} {rows / figures['wall']:9,.0f}"
+        )
 
 
 if __name__ == "__main__":

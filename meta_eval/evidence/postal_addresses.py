@@ -77,7 +77,7 @@ _POSTCODE = re.compile(
     r"|(?<!\w)[ABCEGHJ-NPRSTVXY]\d[ABCEGHJ-NPRSTV-Z]\s\d[ABCEGHJ-NPRSTV-Z]\d(?!\w)"
     r"|[^\W\d_]\s\d{1,4}[a-z]?,\s{1,2}\d{5}\s{1,2}[A-Z]\w"
 )
-_CONTEXT = re.compile(
+CONTEXT = re.compile(
     r"\b(?:address(?:es)?(?:\s+(?:is|was|to|with|of))?\b|li(?:ve|ves|ved|ving)\s+(?:at|on|in)\b|located\s+at\b|"
     r"(?:office|offices|station|restaurant)\s+(?:is|are)\s+(?:at|on|located)\b|sen[dt]\s+(?:\w+\s+){0,4}?to\b|"
     r"return(?:ed)?\s+to\b|meet\s+(?:me|you|us|\w+\s+at)\b|moved\b|drops?\s+(?:you|me)\s+off\b|side\s+of\b|enter\s+on\b|"
@@ -142,7 +142,7 @@ def _is_dwelling(text: str, match: re.Match[str]) -> bool:
 def _in_context(text: str) -> bool:
     """A name and a number soon after words that introduce an address."""
     looked_at = -_CONTEXT_STEP
-    for context in _CONTEXT.finditer(text):
+    for context in CONTEXT.finditer(text):
         if context.end() < looked_at + _CONTEXT_STEP:
             continue
         looked_at = context.end()

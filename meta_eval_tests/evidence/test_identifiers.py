@@ -26,6 +26,7 @@ from meta_eval.evidence.identifiers import (
     identifying_key,
     is_code,
     may_hold_contact,
+    specified_contact_rule,
     urls_carry_contact,
 )
 
@@ -286,13 +287,108 @@ def test_nothing_raises_and_the_answer_is_a_rule(text: str) -> None:
     assert is_code(text) in (True, False)
 
 
-@given(_TEXTS)
+# Words and numbers from which every rule's prefilter can be put wrong: what stands before, after and in its details.
+_WORDS = st.sampled_from(
+    [
+        *("12", "7a,", "1883", "2007", "1883-1885", "1985.20.23-24", "94.198.2.7", "90210", "#4", "(12", "45.33.52.22"),
+        *("$1985.20.23", "ISBN 1883-1885", "+1985.20.23", "1985.20.23.24.25", "04.12.1883", "12.345.678", "SW1A 1AA"),
+        *("street", "Road", "AVENUE", "Drive", "St", "Wall", "rue", "Via", "piazza", "ul.", "av.", "c/", "λεωφόρος"),
+        *(
+            "Beispielstr.",
+            "Musterweg",
+            "utca",
+            "u.",
+            "TÉR",
+            "Allé",
+            "STRAẞE",
+            "Voorbeeldgracht",
+            "apt.",
+            "Suite",
+            "unit",
+        ),
+        *("P.O.", "box", "no.", "Postfach", "corner", "of", "live", "at", "send", "it", "to", "moved", "Box", "PSC"),
+        *(
+            "call",
+            "me",
+            "tel",
+            "passport",
+            "SSN",
+            "is",
+            "my",
+            "and",
+            "in",
+            "May",
+            "the",
+            "IL",
+            "guest",
+            "(at)",
+            "[dot]",
+        ),
+        *("dot", "_at_", "://", "@", "::1", "2001:db8::1", "t.me/guest", "ig:", "instagram", "%31", "&#49;", "é", "誰"),
+    ]
+)
+_SPOKEN = st.lists(_WORDS, max_size=9).flatmap(
+    lambda words: st.sampled_from([" ", "  ", "", "-", ", ", "\t"]).map(lambda gap: gap.join(words))
+)
+_EXAMPLES = [*(text for texts in FOUND.values() for text in texts), *MUSEUM_LANGUAGE]
+
+
+def assert_nothing_is_passed_over(text: str) -> None:
+    """Each rule that finds something was let through, and the answer is the one specified."""
+    assert contact_rule(text) == specified_contact_rule(text)
+    plain = text if text.isascii() else identifiers._plain(text)
+    for form in identifiers._forms(plain):
+        for _, holds, _, may_hold in identifiers._RULES:
+            assert may_hold(form, form.lower()) or not holds(form), (holds.__name__, form)
+
+
+@given(_TEXTS | _SPOKEN)
+@settings(max_examples=1500, deadline=None)
+def test_the_quick_way_gives_the_specified_answer(text: str) -> None:
+    assert_nothing_is_passed_over(text)
+
+
+@given(st.sampled_from(_EXAMPLES), st.sampled_from(_EXAMPLES), st.sampled_from([" ", "", ". ", "\n"]), st.booleans())
+@settings(max_examples=1000, deadline=None)
+def test_the_quick_way_gives_the_specified_answer_for_examples_joined(
+    one: str, other: str, gap: str, loud: bool
+) -> None:
+    text = one + gap + other
+    assert_nothing_is_passed_over(text.upper() if loud else text)
+
+
+@needs_data
+def test_the_quick_way_gives_the_specified_answer_on_real_data() -> None:
+    texts = [item["query"] for item in _lines("clinc150-queries.jsonl")]
+    texts += [item["text"] for item in _lines("pii-sentences.jsonl")]
+    for record in _lines("museum-records.jsonl"):
+        texts += [value for value in record.values() if isinstance(value, str)]
+        texts.append(f"Is {record['accession_number']} from {record['creation_date']}?")
+        texts.append(f"Is it {record['item_width']} x {record['item_height']} in.?")
+    for text in texts:
+        assert_nothing_is_passed_over(text)
+
+
+@given(_TEXTS | _SPOKEN)
 @settings(max_examples=500, deadline=None)
 def test_the_prefilter_is_sound(text: str) -> None:
-    if may_hold_contact(text):
-        return
-    plain = text if text.isascii() else identifiers._plain(text)
-    assert not any(holds(form) for form in identifiers._forms(plain) for _, holds, _ in identifiers._RULES)
+    assert may_hold_contact(text) or specified_contact_rule(text) is None
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@settings(max_examples=1000)
+def test_a_text_that_skips_the_later_steps_is_one_they_leave_alone(text: str) -> None:
+    plain = identifiers._plain(text)
+    assert identifiers._INVISIBLE.search(plain) is None
+    assert plain == plain.translate(identifiers._DASHES)
+    assert not any(char.isdecimal() and not char.isascii() for char in plain)
+
+
+def test_no_settled_character_would_be_changed_by_a_later_step() -> None:
+    settled = [char for char in map(chr, range(sys.maxunicode + 1)) if identifiers._SETTLED.fullmatch(char)]
+    assert len(settled) > 30_000
+    assert [char for char in settled if ord(char) in identifiers._DASHES or identifiers._INVISIBLE.match(char)] == []
+    assert [char for char in settled if char.isdecimal() and not char.isascii()] == []
 
 
 @given(

@@ -6,21 +6,22 @@ reads. The clock, the paths and the policy come from the front door that calls.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import canonical_bytes, read_document
+from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.errors import InputError, VerificationError
-from meta_eval.evidence.files import private_folder, replacing, write_bytes
+from meta_eval.evidence.files import private_folder, replacing
 from meta_eval.evidence.replay import Rebuild, load_verified
 from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit
+from meta_eval.lanes.production.export_file import write_export
 from meta_eval.lanes.production.policy import CURRENT_POLICY, Policy
-from meta_eval.lanes.production.query_log import scan_log
+from meta_eval.lanes.production.query_log import ScannedLog, processes_for, scan_log
 
 REBUILDS: Mapping[str, Rebuild] = {
     attestation.KIND: attestation.rebuild,
@@ -56,9 +57,7 @@ class Step:
 
 def attest_log(log: Path, setting: Setting) -> Step:
     """Stage 1 and 2: classify every row of a log and tell what it amounts to."""
-    with scan_log(
-        log, as_of_ms=setting.made_at, policy=setting.policy, on_rows=setting.on_rows, keep_questions=False
-    ) as scanned:
+    with _scan(log, setting, keep_questions=False) as scanned:
         artifact = attestation.attest(
             scanned.log, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
         )
@@ -75,7 +74,7 @@ def export_questions(
         export_file: where the export goes, given its receipt; called only when there is something to write.
     """
     document, document_receipt = read_document(attestation_file)
-    with scan_log(log, as_of_ms=setting.made_at, policy=setting.policy, on_rows=setting.on_rows) as scanned:
+    with _scan(log, setting, keep_questions=True) as scanned:
         judged = question_export.judge(
             scanned.log,
             document,
@@ -86,9 +85,7 @@ def export_questions(
         )
         export_receipt = None
         if not judged.blockers:
-            data = _export_bytes(judged, scanned.eligible(), key)
-            export_receipt = hashlib.sha256(data).hexdigest()
-            write_bytes(export_file(export_receipt), data)
+            export_receipt = write_export(judged, scanned, key, export_file)
     artifact = question_export.seal(
         judged,
         export_receipt=export_receipt,
@@ -236,19 +233,12 @@ def pseudonym_key(path: Path, *, make: bool) -> bytes:
     return key
 
 
-def _export_bytes(judged: question_export.Judged, eligible: Any, key: bytes) -> bytes:
-    cases = sorted(
-        (question_export.case_id(query_id, key), question)
-        for batch in eligible
-        for query_id, question in zip(
-            batch.column("query_id").to_pylist(), batch.column("question").to_pylist(), strict=True
-        )
-    )
-    return canonical_bytes(
-        {
-            "version": 1,
-            "environment": judged.environment,
-            "source": judged.source,
-            "cases": [{"caseId": case, "question": question} for case, question in cases],
-        }
+def _scan(log: Path, setting: Setting, *, keep_questions: bool) -> AbstractContextManager[ScannedLog]:
+    return scan_log(
+        log,
+        as_of_ms=setting.made_at,
+        policy=setting.policy,
+        on_rows=setting.on_rows,
+        processes=processes_for(log),
+        keep_questions=keep_questions,
     )

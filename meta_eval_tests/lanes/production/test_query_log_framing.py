@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from meta_eval.evidence.errors import InputError
 from meta_eval.lanes.production.query_log import ROW_LIMIT, read_rows
-from meta_eval.lanes.production.query_log.framing import ArrayFramer, FramingError, LineFramer
+from meta_eval.lanes.production.query_log.framing import ArrayFramer, FramingError
 from meta_eval.lanes.production.query_log.grammar import GrammarError, ValueScanner, is_one_value
+from meta_eval.lanes.production.query_log.lines import LineFramer
 
 BOM = b"\xef\xbb\xbf"
 CHUNKS = [1, 3, 64, 1 << 20]
@@ -312,8 +313,12 @@ def test_array_in_bulk_and_byte_by_byte_give_the_same_rows(texts: list[bytes], c
     def answer(step: int) -> object:
         framer = ArrayFramer(0)
         try:
-            rows = [row for start in range(0, len(data), step) for row in framer.feed(data[start : start + step])]
-            return rows + framer.close()
+            rows = [
+                row
+                for start in range(0, len(data), step)
+                for row in framer.feed(data[start : start + step]).to_pylist()
+            ]
+            return rows + framer.close().to_pylist()
         except FramingError as error:
             return error.rule, error.offset
 
@@ -362,8 +367,12 @@ def test_lines_in_pieces_of_any_size_give_the_same_rows(parts: list[bytes], size
     def answer(step: int) -> object:
         framer = LineFramer(0, 0)
         try:
-            rows = [row for start in range(0, len(data), step) for row in framer.feed(data[start : start + step])]
-            return rows + framer.close()
+            rows = [
+                row
+                for start in range(0, len(data), step)
+                for row in framer.feed(data[start : start + step]).to_pylist()
+            ]
+            return rows + framer.close().to_pylist()
         except FramingError as error:
             return error.rule, error.offset
 

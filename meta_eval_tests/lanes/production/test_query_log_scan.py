@@ -217,12 +217,11 @@ def test_eligible_rows_are_read_back_in_row_order(log: Path) -> None:
     with opened(log, lines(*rows)) as result:
         found = [row for batch in result.eligible() for row in batch.to_pylist()]
         again = [row for batch in result.eligible() for row in batch.to_pylist()]
-    texts = {2: "“ünïcode”", 4: "who painted invented picture 4", 5: "who painted invented picture 1"}
-    assert found == again == [
-        {"query_id": f"query-{number}", "question": rows[number - 1]["question"],
-         "question_sha256": hashlib.sha256(text.encode()).hexdigest()}
-        for number, text in texts.items()
-    ]  # fmt: skip
+    assert (
+        found
+        == again
+        == [{"query_id": f"query-{number}", "question": rows[number - 1]["question"]} for number in (2, 4, 5)]
+    )
 
 
 def test_eligible_rows_are_not_at_hand_when_not_kept_or_after_the_scan(log: Path) -> None:

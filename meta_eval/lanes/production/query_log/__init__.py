@@ -1,8 +1,9 @@
 """Stage 1 of the production lane: the query log, where every row gets exactly one outcome.
 
-Source: the production evaluation document, the query log. In the order of the data: `grammar` and `framing` (text
-to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise` and `rows` (row to outcome),
-`duplicates` and `spill` (rows among rows), `scan` (the whole log); `outcomes` holds their names.
+Source: the production evaluation document, the query log. In the order of the data: `grammar`, `framing` and
+`lines` (text to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise` and `rows` (row to
+outcome), `duplicates` and `spill` (rows among rows), `scan` (the whole log); `outcomes` holds their names. `layouts`
+and `columns` are a quicker way to the answers of `parsing` and `rows`; `cases` writes what an export holds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from meta_eval.lanes.production.query_log.outcomes import (
 )
 from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
 from meta_eval.lanes.production.query_log.rows import classify
-from meta_eval.lanes.production.query_log.scan import LogScan, ScannedLog, scan_log
+from meta_eval.lanes.production.query_log.scan import LogScan, ScannedLog, processes_for, scan_log
 
 __all__ = [
     "OUTCOMES",
@@ -29,6 +30,7 @@ __all__ = [
     "classify",
     "normalised_question",
     "outcomes_of",
+    "processes_for",
     "read_rows",
     "runs_of",
     "scan_log",

@@ -1,4 +1,4 @@
-"""Text to rows: where one row of a query log ends and the next begins, in an array or in JSON Lines.
+"""Text to rows: where one row of a query log ends and the next begins, in a JSON array (lines are in `lines`).
 
 Source: the production evaluation document, the query log, and RFC 8259. A framer is fed pieces of any size and
 gives back the text of every row that is whole, in order, without surrounding white space; a row longer than
@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 
 import msgspec
+import pyarrow as pa
 
-from meta_eval.lanes.production.query_log.grammar import GrammarError, ValueScanner, is_one_value
+from meta_eval.lanes.production.query_log.grammar import GrammarError, ValueScanner
 
 ROW_LIMIT = 1 << 20
 """Bytes of a row, from its first to its last, both not white space."""
@@ -19,6 +20,7 @@ BOM = b"\xef\xbb\xbf"
 BLANK = b" \t\n\r"
 
 Rows = list[bytes | None]
+"""None stands for a row whose text is not kept."""
 
 _PIECE = 32 * 1024
 """Bytes of an array decoded in one go. Below ROW_LIMIT, so that rows found in bulk need no length check."""
@@ -46,7 +48,7 @@ class ArrayFramer:
         self._row = bytearray()
         self._singly_until = 0
 
-    def feed(self, piece: bytes) -> Rows:
+    def feed(self, piece: bytes) -> pa.Array:
         """The rows that end in this piece.
 
         Raises:
@@ -64,9 +66,9 @@ class ArrayFramer:
             position = self._step(piece, solid.start(), rows)
         self._at += len(piece)
         self._singly_until = 0
-        return rows
+        return pa.array(rows, pa.binary())
 
-    def close(self) -> Rows:
+    def close(self) -> pa.Array:
         """No rows are left at the end of a whole array.
 
         Raises:
@@ -74,7 +76,7 @@ class ArrayFramer:
         """
         if self._phase != "closed":
             raise FramingError("truncated: the array is not closed", self._at)
-        return []
+        return pa.array([], pa.binary())
 
     def _step(self, piece: bytes, position: int, rows: Rows) -> int:
         char = piece[position]
@@ -150,101 +152,3 @@ def _last_row_end(piece: bytes, start: int, stop: int) -> int:
         if before.endswith(b",") and (head := before[:-1].rstrip(BLANK)).endswith(b"}"):
             return max(start, brace - 256) + len(head)
     return start
-
-
-class LineFramer:
-    """Rows of JSON Lines. Only LF ends a line; a line of white space is no row.
-
-    Begins at `offset`, within the line that began at `line_at`.
-    """
-
-    def __init__(self, offset: int, line_at: int) -> None:
-        self._line_at = line_at
-        self._at = offset
-        self._line = b""
-        self._long: _LongLine | None = None
-
-    def feed(self, piece: bytes) -> Rows:
-        """The rows whose line ends in this piece."""
-        rows: Rows = []
-        last = piece.rfind(b"\n") + 1
-        if last:
-            first = piece.find(b"\n") + 1
-            self._extend(piece[:first])
-            rows += self._taken()
-            whole = piece[first:last]
-            lines = [line.strip(BLANK) for line in whole.split(b"\n")]
-            if BOM in whole:
-                lines = [_bare(line) for line in whole.split(b"\n")]
-            rows += [line if len(line) <= ROW_LIMIT else None for line in lines if line]
-            self._line_at = self._at + last
-        self._at += len(piece)
-        self._extend(piece[last:])
-        return rows
-
-    def close(self) -> Rows:
-        """The row of a last line that no LF ends.
-
-        Raises:
-            FramingError: that line is not JSON, so the file was cut.
-        """
-        text = b"" if self._long else _bare(self._line)
-        whole = self._long.is_one_value() if self._long else not text or is_one_value(text)
-        if not whole:
-            raise FramingError("truncated: the last line is not JSON and no line feed ends it", self._line_at)
-        return self._taken()
-
-    def _extend(self, piece: bytes) -> None:
-        if self._long:
-            self._long.feed(piece)
-            return
-        self._line += piece
-        if len(self._line) > ROW_LIMIT:
-            text = self._line.removeprefix(BOM).lstrip(BLANK)
-            if len(text) > ROW_LIMIT:
-                self._long, self._line = _LongLine(), b""
-                self._long.feed(text)
-            elif not text:
-                # The blank start of a line; a byte is kept, as a mark at its start is no longer one after it.
-                self._line = b" "
-
-    def _taken(self) -> Rows:
-        if self._long:
-            rows: Rows = [self._long.text]
-        else:
-            text = _bare(self._line)
-            rows = [text if len(text) <= ROW_LIMIT else None] if text else []
-        self._line, self._long = b"", None
-        return rows
-
-
-def _bare(line: bytes) -> bytes:
-    # Files joined end to end leave a byte order mark at the start of a later line.
-    return line.removeprefix(BOM).strip(BLANK)
-
-
-class _LongLine:
-    """A line whose text reaches beyond ROW_LIMIT, unless white space alone takes it there."""
-
-    def __init__(self) -> None:
-        self.text: bytes | None = None
-        self._scanner: ValueScanner | None = ValueScanner()
-        self._begun = False
-
-    def feed(self, piece: bytes) -> None:
-        solid = piece.strip(BLANK)
-        if not self._begun:
-            self.text = solid if len(solid) <= ROW_LIMIT else None
-            self._begun = True
-        elif solid:
-            self.text = None
-        try:
-            if self._scanner and not self._scanner.done:
-                piece = piece[self._scanner.feed(piece) :]
-            if self._scanner and self._scanner.done and piece.strip(BLANK):
-                self._scanner = None
-        except GrammarError:
-            self._scanner = None
-
-    def is_one_value(self) -> bool:
-        return self._scanner is not None and self._scanner.finish()

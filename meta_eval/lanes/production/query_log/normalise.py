@@ -10,6 +10,7 @@ import unicodedata
 
 # NFKC has already turned the full-width kin of . ? ! into these, and the half-width ideographic stop into 。
 _TRAILING = ".?!。 "
+ASCII_TRAILING = "".join(filter(str.isascii, _TRAILING))
 
 
 def normalised_question(text: str) -> str:

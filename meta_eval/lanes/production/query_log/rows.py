@@ -7,13 +7,17 @@ needs the other rows (duplicates, an id that names two questions) is decided in 
 from __future__ import annotations
 
 import hashlib
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from meta_eval.evidence.identifiers import contact_rule, may_hold_contact
+from meta_eval.evidence.identifiers import ASCII_SIGN, contact_rule
 from meta_eval.lanes.production.policy import Policy
+from meta_eval.lanes.production.query_log import columns
 from meta_eval.lanes.production.query_log.framing import ROW_LIMIT
-from meta_eval.lanes.production.query_log.normalise import normalised_question
+from meta_eval.lanes.production.query_log.normalise import ASCII_TRAILING, normalised_question
 from meta_eval.lanes.production.query_log.outcomes import (
     CONTACT_BEARING,
     ELIGIBLE,
@@ -40,50 +44,151 @@ CLASSIFIED_SCHEMA = pa.schema(
 """`asked_at_ms` is null of a malformed row; the last three are null of all but candidates."""
 
 
+class _Found(NamedTuple):
+    """Rows judged together. The last three have an element a candidate, of those rows in their order."""
+
+    rows: np.ndarray
+    outcomes: np.ndarray
+    asked_at_ms: np.ndarray
+    query_id: pa.Array
+    question: pa.Array
+    digests: list[bytes]
+
+
 def classify(batch: pa.RecordBatch, *, as_of_ms: int, policy: Policy) -> pa.RecordBatch:
     """The outcome of each row of `batch` (column "row": one row's JSON text, null where it is over-long).
 
     A row that only other rows could still exclude is a candidate and carries the index of "eligible".
     """
-    outcomes: list[int] = []
-    asked: list[int | None] = []
-    ids: list[str | None] = []
-    questions: list[str | None] = []
-    digests: list[bytes | None] = []
-    for text in _texts(batch.column("row")):
-        fields = None if text is None else _fields_of(text)
-        if fields is None:
-            outcome, normal = MALFORMED, ""
-        else:
-            outcome, normal = _judged(fields, as_of_ms, policy)
-        candidate = fields if outcome == ELIGIBLE else None
-        outcomes.append(outcome)
-        asked.append(fields.asked_at_ms if fields else None)
-        ids.append(candidate.query_id if candidate else None)
-        questions.append(candidate.question if candidate else None)
-        digests.append(hashlib.sha256(normal.encode()).digest() if candidate else None)
-    columns = [outcomes, asked, ids, questions, digests]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, CLASSIFIED_SCHEMA, strict=True)]
+    rows = batch.column("row")
+    parts: list[_Found] = []
+    left = np.arange(len(rows))
+    try:
+        texts = rows.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array([_text(row) for row in rows.to_pylist()], pa.string())
+    if len(rows):
+        text = columns.Text(texts)
+        for judged in columns.judged(text, texts, policy.consent_contract):
+            parts.append(_together(text, judged, texts, as_of_ms, policy))
+            left = left[~np.isin(left, judged.rows, assume_unique=True)]
+    parts.append(_one_by_one(left, texts.take(pa.array(left)).to_pylist(), as_of_ms, policy))
+    return _joined(parts, len(rows))
+
+
+def _joined(parts: list[_Found], count: int) -> pa.RecordBatch:
+    outcomes = np.zeros(count, dtype=np.int8)
+    asked = np.zeros(count, dtype=np.int64)
+    candidate = np.full(count, -1, dtype=np.int64)
+    so_far = 0
+    for part in parts:
+        outcomes[part.rows], asked[part.rows] = part.outcomes, part.asked_at_ms
+        chosen = part.rows[part.outcomes == ELIGIBLE]
+        candidate[chosen] = np.arange(so_far, so_far + chosen.size)
+        so_far += chosen.size
+    place = pa.array(candidate, mask=candidate < 0)
+    digests = pa.array([digest for part in parts for digest in part.digests], pa.binary(32))
+    arrays = [
+        pa.array(outcomes),
+        pa.array(asked, mask=outcomes == MALFORMED),
+        pa.concat_arrays([part.query_id for part in parts]).take(place),
+        pa.concat_arrays([part.question for part in parts]).take(place),
+        digests.take(place),
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=CLASSIFIED_SCHEMA)
+
+
+# --- rows of a known layout, judged together ------------------------------------------------------------------
+
+
+def _together(text: columns.Text, judged: columns.Judged, texts: pa.Array, as_of_ms: int, policy: Policy) -> _Found:
+    age = as_of_ms - judged.asked_at_ms
+    outcomes = np.full(judged.rows.size, ELIGIBLE, dtype=np.int8)
+    # The first rule that fits decides, so they are asked from the last to the first.
+    for fits, outcome in (
+        (age > policy.freshness_ms, STALE),
+        (age < 0, FUTURE),
+        (judged.failed, UNSUCCESSFUL),
+        (judged.consent == 1, WRONG_CONTRACT),
+        (judged.consent == 0, MISSING_CONSENT),
+    ):
+        outcomes[fits] = outcome
+    asks = np.flatnonzero(outcomes == ELIGIBLE)
+    questions = _cut(texts, judged.question, asks)
+    outcomes[asks], normals = _questions_judged(questions, policy)
+    kept = np.flatnonzero(outcomes[asks] == ELIGIBLE)
+    return _Found(
+        rows=judged.rows,
+        outcomes=outcomes,
+        asked_at_ms=judged.asked_at_ms,
+        query_id=_cut(texts, judged.query_id, asks[kept]),
+        question=questions.take(pa.array(kept)),
+        digests=[hashlib.sha256(normal).digest() for normal in normals],
+    )
+
+
+def _cut(texts: pa.Array, bounds: tuple[np.ndarray, np.ndarray], chosen: np.ndarray) -> pa.Array:
+    """Parts of the batch's text, in its order, as strings."""
+    if chosen.size == 0:
+        return pa.array([], pa.string())
+    edges = np.empty(2 * chosen.size, dtype=np.int32)
+    edges[0::2], edges[1::2] = bounds[0][chosen], bounds[1][chosen]
+    # Every part and every gap between two of them, of which the parts are taken.
+    whole = pa.StringArray.from_buffers(edges.size - 1, pa.py_buffer(edges), texts.buffers()[2])
+    return whole.take(pa.array(np.arange(0, edges.size, 2)))
+
+
+def _questions_judged(questions: pa.Array, policy: Policy) -> tuple[np.ndarray, list[bytes]]:
+    """Each question's outcome, and the candidates' normal forms."""
+    # What is plain ASCII without a sign of contact, at most one space at a time and not over-long has few ways
+    # to be normalised and one outcome, unless nothing is left of it.
+    plain = pc.and_not(pc.string_is_ascii(questions), pc.match_substring_regex(questions, ASCII_SIGN))
+    plain = pc.and_not(plain, pc.match_substring_regex(questions, r"^ |  |[\t-\r\x1c-\x1f]"))
+    plain = pc.and_(plain, pc.less_equal(pc.binary_length(questions), policy.longest_question))
+    forms = pc.ascii_rtrim(pc.ascii_lower(questions), ASCII_TRAILING)
+    plain = pc.and_(plain, pc.greater(pc.binary_length(forms), 0))
+    outcomes = np.full(len(questions), ELIGIBLE, dtype=np.int8)
+    normals: list[bytes] = forms.cast(pa.binary()).to_pylist()
+    others = np.flatnonzero(~plain.to_numpy(False).astype(bool))
+    for at, question in zip(others.tolist(), questions.take(pa.array(others)).to_pylist(), strict=True):
+        outcomes[at], normal = _question_judged(question, policy)
+        normals[at] = normal.encode()
+    return outcomes, [normals[at] for at in np.flatnonzero(outcomes == ELIGIBLE)]
+
+
+# --- rows judged one by one -----------------------------------------------------------------------------------
+
+
+def _one_by_one(rows: np.ndarray, texts: list[str | None], as_of_ms: int, policy: Policy) -> _Found:
+    outcomes: list[int] = []
+    asked: list[int] = []
+    candidates: list[Fields] = []
+    digests: list[bytes] = []
+    for text in texts:
+        fields = None if text is None or _is_over_long(text) else _fields_of(text)
+        outcome, normal = (MALFORMED, "") if fields is None else _judged(fields, as_of_ms, policy)
+        outcomes.append(outcome)
+        asked.append(0 if fields is None else fields.asked_at_ms)
+        if fields is not None and outcome == ELIGIBLE:
+            candidates.append(fields)
+            digests.append(hashlib.sha256(normal.encode()).digest())
+    return _Found(
+        rows=rows,
+        outcomes=np.array(outcomes, dtype=np.int8),
+        asked_at_ms=np.array(asked, dtype=np.int64),
+        query_id=pa.array([fields.query_id for fields in candidates], pa.string()),
+        question=pa.array([fields.question for fields in candidates], pa.string()),
+        digests=digests,
+    )
+
+
+def _is_over_long(text: str) -> bool:
+    return len(text) > ROW_LIMIT // 4 and len(text.encode()) > ROW_LIMIT
 
 
 def _fields_of(text: str) -> Fields | None:
     answered, fields = quick_fields(text)
     return fields if answered else strict_fields(text)
-
-
-def _texts(rows: pa.Array) -> list[str | None]:
-    """The rows as text; None for one that is over-long or not UTF-8."""
-    try:
-        texts: list[str | None] = rows.cast(pa.string()).to_pylist()
-    except pa.ArrowInvalid:
-        texts = [_text(row) for row in rows.to_pylist()]
-    if rows.nbytes > ROW_LIMIT:
-        return [
-            None if text is None or (len(text) > ROW_LIMIT // 4 and len(text.encode()) > ROW_LIMIT) else text
-            for text in texts
-        ]
-    return texts
 
 
 def _text(row: bytes | None) -> str | None:
@@ -106,9 +211,12 @@ def _judged(fields: Fields, as_of_ms: int, policy: Policy) -> tuple[int, str]:
         return FUTURE, ""
     if age > policy.freshness_ms:
         return STALE, ""
-    question = fields.question
+    return _question_judged(fields.question, policy)
+
+
+def _question_judged(question: str, policy: Policy) -> tuple[int, str]:
     # Looked for before the length, so that a long question cannot carry an address past the scan.
-    if may_hold_contact(question) and contact_rule(question) is not None:
+    if contact_rule(question) is not None:
         return CONTACT_BEARING, ""
     if len(question) > policy.longest_question:
         return (EMPTY_QUESTION if _is_blank(question) else OVER_LENGTH), ""

@@ -7,6 +7,7 @@ bytes a candidate row; no question outlives its batch but in the private folder.
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,8 +16,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +27,17 @@ import pyarrow.compute as pc
 
 from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.lanes.production.policy import Policy
+from meta_eval.lanes.production.query_log.cases import Pseudonyms, sorted_cases
 from meta_eval.lanes.production.query_log.duplicates import Candidates
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, OUTCOMES
 from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
 from meta_eval.lanes.production.query_log.rows import classify
 from meta_eval.lanes.production.query_log.spill import SPILL_SCHEMA, SpillWriter, private_folder, spilled
+
+_MOST_WAITING = 16
+"""Batches judged or under way at once."""
+LARGE_LOG = 64 << 20
+"""Bytes from which a log is best read by more than one process."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +62,35 @@ class ScannedLog:
         self._spill, self._eligible = spill, eligible
 
     def eligible(self) -> Iterator[pa.RecordBatch]:
-        """The eligible rows in row order: query_id, question, question_sha256 (lower-case hex).
+        """The eligible rows in row order: query_id, question.
 
         Raises:
             MetaEvalError: the scan was asked not to keep questions, or its `with` has ended.
         """
+        return spilled(self._kept(), self._eligible)
+
+    def cases(self, pseudonyms: Pseudonyms) -> Iterator[bytes]:
+        """The eligible questions as an export's cases under their pseudonyms: see `cases.sorted_cases`."""
+        return sorted_cases(self.eligible(), pseudonyms, self.folder, self.log.counts["eligible"])
+
+    @property
+    def folder(self) -> Path:
+        """The scan's private folder, which goes with it. Raises MetaEvalError as `eligible` does."""
+        return self._kept().parent
+
+    def _kept(self) -> Path:
         if self._spill is None or not self._spill.exists():
             raise MetaEvalError("the eligible questions are only at hand while a scan that keeps them is open")
-        return spilled(self._spill, self._eligible)
+        return self._spill
+
+
+def processes_for(path: Path) -> int:
+    """Two for a log that takes longer to read than they take to start, where processes may be started at all."""
+    try:
+        large = path.stat().st_size >= LARGE_LOG
+    except OSError:
+        return 1  # the scan says what is wrong with the file
+    return 2 if large and not current_process().daemon else 1
 
 
 @contextmanager
@@ -87,7 +116,9 @@ def scan_log(
     candidates = Candidates()
     with ExitStack() as stack:
         spill = stack.enter_context(private_folder(work_dir)) / "candidates.arrow" if keep_questions else None
-        outcomes, newest = _first_pass(reader, candidates, spill, _Job(as_of_ms, policy), processes, on_rows)
+        outcomes, newest = _first_pass(
+            reader, candidates, spill, _Job(as_of_ms, policy, keep_questions), processes, on_rows
+        )
         eligible, log = _log_scan(reader, candidates, outcomes, newest)
         yield ScannedLog(log, spill, eligible)
 
@@ -114,6 +145,7 @@ def _log_scan(
 class _Job(NamedTuple):
     as_of_ms: int
     policy: Policy
+    keep_questions: bool
 
 
 class _Judged(NamedTuple):
@@ -123,7 +155,8 @@ class _Judged(NamedTuple):
     newest_asked_at_ms: int | None
     asked_at_ms: np.ndarray
     id_digests: bytes
-    candidates: pa.RecordBatch
+    question_digests: bytes
+    candidates: pa.RecordBatch | None
 
 
 def _judged(job: _Job, batch: pa.RecordBatch) -> _Judged:
@@ -134,13 +167,14 @@ def _judged(job: _Job, batch: pa.RecordBatch) -> _Judged:
     # A malformed row has no instant here. Candidates are left out: two of them may yet turn out malformed.
     others = asked.filter(pa.array((codes != MALFORMED) & (codes != ELIGIBLE)))
     newest = pc.max(others.filter(pc.less_equal(others, job.as_of_ms))).as_py()
-    ids = chosen.column("query_id").to_pylist()
+    ids = chosen.column("query_id").cast(pa.binary()).to_pylist()
     return _Judged(
         outcomes=codes.astype(np.uint8).tobytes(),
         newest_asked_at_ms=newest,
         asked_at_ms=chosen.column("asked_at_ms").to_numpy(),
-        id_digests=b"".join(hashlib.sha256(value.encode()).digest() for value in ids),
-        candidates=chosen.select(SPILL_SCHEMA.names),
+        id_digests=b"".join([hashlib.sha256(value).digest() for value in ids]),
+        question_digests=b"".join(chosen.column("question_sha256").to_pylist()),
+        candidates=chosen.select(SPILL_SCHEMA.names) if job.keep_questions and ids else None,
     )
 
 
@@ -163,9 +197,8 @@ def _first_pass(
             outcomes += judged.outcomes
             if judged.newest_asked_at_ms is not None:
                 newest.append(judged.newest_asked_at_ms)
-            digests = b"".join(judged.candidates.column("question_sha256").to_pylist())
-            candidates.add(digests, judged.id_digests, judged.asked_at_ms)
-            if writer and judged.candidates.num_rows:
+            candidates.add(judged.question_digests, judged.id_digests, judged.asked_at_ms)
+            if writer and judged.candidates:
                 writer.write(judged.candidates)
             if on_rows:
                 on_rows(len(outcomes), reader.byte_count)
@@ -179,13 +212,15 @@ def _in_order(
     if processes <= 1:
         yield from map(judge, batches)
         return
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_ignore_interrupt)
+    # This process is one of them: it reads, and judges what the others have no room for.
+    pool = ProcessPoolExecutor(processes - 1, get_context("spawn"), initializer=_ignore_interrupt)
     stack.callback(pool.shutdown, wait=True, cancel_futures=True)
     waiting: deque[Future[_Judged]] = deque()
     try:
         for batch in batches:
-            waiting.append(pool.submit(judge, batch))
-            if len(waiting) > 2 * processes:
+            under_way = sum(not future.done() for future in waiting)
+            waiting.append(pool.submit(judge, batch) if under_way < 2 * processes else _done(judge(batch)))
+            while waiting and (waiting[0].done() or len(waiting) > _MOST_WAITING):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -193,6 +228,20 @@ def _in_order(
         raise MetaEvalError("a worker process ended before its work was done; run the command again") from None
 
 
+def _done(judged: _Judged) -> Future[_Judged]:
+    future: Future[_Judged] = Future()
+    future.set_result(judged)
+    return future
+
+
 def _ignore_interrupt() -> None:
     # Ctrl-C reaches every process of the group; the parent alone ends the work and removes the private folder.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A parent that was killed cannot end its workers, and they would wait for work for ever.
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)

@@ -26,7 +26,6 @@ SPILL_SCHEMA = pa.schema(
     [
         pa.field("query_id", pa.string()),
         pa.field("question", pa.string()),
-        pa.field("question_sha256", pa.binary(32)),
     ]
 )
 
@@ -92,18 +91,19 @@ class SpillWriter:
         Raises:
             MetaEvalError: the private folder has no room or cannot be written.
         """
-        with _as_our_own():
+        with as_our_own():
             self._writer.write_batch(batch)
 
     def close(self) -> None:
         """Finish the file; raises as `write` does."""
-        with _as_our_own():
+        with as_our_own():
             self._writer.close()
             self._file.close()
 
 
 @contextmanager
-def _as_our_own() -> Iterator[None]:
+def as_our_own() -> Iterator[None]:
+    """Turn what goes wrong with a file of the private folder into an error that quotes nothing of it."""
     try:
         yield
     except (OSError, pa.ArrowException):
@@ -111,15 +111,11 @@ def _as_our_own() -> Iterator[None]:
 
 
 def spilled(path: Path, wanted: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """The candidates for which `wanted` is true, in row order, the digest as lower-case hex."""
+    """The candidates for which `wanted` is true, in row order."""
     first = 0
     with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
         for batch in stream:
             chosen = batch.filter(pa.array(wanted[first : first + batch.num_rows]))
             first += batch.num_rows
             if chosen.num_rows:
-                digests = [value.hex() for value in chosen.column("question_sha256").to_pylist()]
-                yield pa.RecordBatch.from_arrays(
-                    [chosen.column("query_id"), chosen.column("question"), pa.array(digests, pa.string())],
-                    names=SPILL_SCHEMA.names,
-                )
+                yield chosen
