@@ -183,6 +183,8 @@ def test_the_only_validate_call_of_the_package_is_the_gate() -> None:
         for path in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "validate"
+        # `full` is a parameter of Arrow's arrays, which check their own bytes, and of nothing in Pandera.
+        if [keyword.arg for keyword in node.keywords] != ["full"]
     ]
     assert calls == ["evidence/gates.py"]
     options = inspect.getsource(gate)
