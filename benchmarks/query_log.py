@@ -29,7 +29,7 @@ PEER_ROWS = 1_000_000
 
 
 class Peak(threading.Thread):
-    """The most memory that this process and its workers held at one time, looked at every 20 ms."""
+    """The most memory that this process and its workers held at one time, looked at five times a second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -41,7 +41,7 @@ class Peak(threading.Thread):
         while True:
             processes = ["self", *me.read_text().split()] if me.exists() else ["self"]
             self.kilobytes = max(self.kilobytes, sum(map(_proportional_kilobytes, processes)))
-            time.sleep(0.02)
+            time.sleep(0.2)
 
 
 def _proportional_kilobytes(process: str) -> int:

@@ -35,7 +35,10 @@ def _rows(data: str) -> Iterator[Any]:
 
 
 def _instant(text: Any) -> datetime:
-    return datetime.fromisoformat(text)
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError("no offset")
+    return instant
 
 
 def _normal(question: str) -> str:

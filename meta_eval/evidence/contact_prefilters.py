@@ -87,6 +87,36 @@ _CONTEXT_WORDS: Final = (
 )  # fmt: skip
 
 
+# --- all of it at once ----------------------------------------------------------------------------------------
+_ROMANCE_ASCII = (
+    r"(?i:rue|via|viale|vicolo|corso|piazza|piazzetta|rua|avenida|avda\.?|calle|c/|paseo|plaza|largo|strada|chemin|"
+    r"impasse|quai|boulevard|bd|avenue|av\.?|place|ul\.|al\.|ulica|aleja|leoforos)\s"
+)
+_NO_YEAR = (
+    r"\s(?:[0-9]{1,3}|[03-9][0-9]{3}|1[0-2][0-9]{2}|2[1-9][0-9]{2}|[0-9]{5})[A-Za-z]?(?:[^0-9A-Za-z_.]|\.[^0-9]|\.?$)"
+)
+_NEXT = r"[0-9][A-Za-z]?,?\s{1,2}"
+_CONTEXT_ASCII = (
+    r"(?i:\b(?:address|li(?:ve|ves|ved|ving)\s|located\s|(?:offices?|station|restaurant)\s|sen[dt]\s|return(?:ed)?\s|"
+    r"meet\s|moved|drops?\s|side\s|enter\s|arrived\s|taxi\s|deliver(?:ed)?\s|ship(?:ped)?\s|corner\s))"
+)
+ASCII_MAY_HOLD: Final = "|".join(
+    [
+        r"[@%&]|:[^:]*:|[\[({<]\s{0,2}(?i:at|arobase|dot|\.|punkt|point|punto)\s{0,2}[\])}>]",
+        rf"(?i:dot|_at_|ig\s?:|\.(?:com|net|me|app)/|{'|'.join(PLATFORM_WORDS)})",
+        r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]|[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11}",
+        r"[0-9](?:[ ().\-/]{0,3}[0-9]){6}|[0-9]{2} [0-9]{2} [0-9]{2} [A-Da-d]",
+        rf"(?i:corner of|{'|'.join(_NATIONAL_WORDS)})",
+        rf"(?i:{'|'.join(filter(str.isascii, _WORDS_BEFORE))}|\su)[\s.,#]{{1,5}}(?i:no\.?\s)?[0-9]",
+        rf"[0-9](?:[0-9]{{4}}|[A-Z0-9]?\s[0-9][A-Z]|\s{{1,2}}{_ROMANCE_ASCII})",
+        rf"{_NEXT}(?:[A-Z]|[0-9]{{1,3}}[A-Za-z]|(?i:bis\s|ter\s)?{_ROMANCE_ASCII})",
+        rf"{_NEXT}(?s:.*)\s(?i:street|avenue|ave|road|rd|boulevard|blvd|crescent|str)\b",
+        rf"{_ROMANCE_ASCII}(?s:.*){_NO_YEAR}|{_CONTEXT_ASCII}(?s:.*)(?:{_NO_YEAR}|{_NEXT}(?s:.*)[0-9])",
+    ]
+)
+"""What an ASCII text must hold for any rule to find anything, for an engine (RE2) that looks for all of it at once."""
+
+
 def _any_of(words: tuple[str, ...], lowered: str) -> bool:
     # A plain loop: over a few words it takes half the time of any() with a generator.
     for word in words:  # noqa: SIM110

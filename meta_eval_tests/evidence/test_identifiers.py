@@ -14,11 +14,14 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meta_eval.evidence import identifiers
+from meta_eval.evidence.contact_prefilters import ASCII_MAY_HOLD
 from meta_eval.evidence.identifiers import (
     CONTACT_RULES,
     contact_rule,
@@ -367,6 +370,25 @@ def test_the_quick_way_gives_the_specified_answer_on_real_data() -> None:
         texts.append(f"Is it {record['item_width']} x {record['item_height']} in.?")
     for text in texts:
         assert_nothing_is_passed_over(text)
+    assert_the_one_pattern_is_sound(texts)
+
+
+def assert_the_one_pattern_is_sound(texts: list[str]) -> None:
+    plain = [text for text in texts if text.isascii()]
+    found = pc.match_substring_regex(pa.array(plain, pa.string()), ASCII_MAY_HOLD).to_pylist()
+    assert [text for text, may in zip(plain, found, strict=True) if not may and specified_contact_rule(text)] == []
+
+
+@given(st.lists(_TEXTS | _SPOKEN | st.tuples(_SPOKEN, st.sampled_from(_EXAMPLES)).map(" ".join), max_size=20))
+@settings(max_examples=500, deadline=None)
+def test_the_one_pattern_for_ascii_texts_is_sound(texts: list[str]) -> None:
+    assert_the_one_pattern_is_sound(texts)
+
+
+def test_the_one_pattern_lets_every_example_through() -> None:
+    assert_the_one_pattern_is_sound([*_EXAMPLES, *map(str.upper, _EXAMPLES), *map(str.lower, _EXAMPLES)])
+    years = ["What was made in Florence between 1883 and 1885?", "Which prints of 1885 are on show?"]
+    assert pc.match_substring_regex(pa.array(years), ASCII_MAY_HOLD).to_pylist() == [False, False]
 
 
 @given(_TEXTS | _SPOKEN)

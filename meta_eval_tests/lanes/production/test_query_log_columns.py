@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from meta_eval.evidence.identifiers import ASCII_SIGN, may_hold_contact
@@ -178,9 +178,13 @@ def _rows(draw: st.DrawFn) -> str | None:
     return None if damage == 1 else text
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.lists(_rows(), max_size=8))
-def test_rows_judged_together_are_judged_as_they_are_one_by_one(texts: list[str | None]) -> None:
+@pytest.mark.parametrize("worth", [1, 128])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(_rows(), max_size=8))
+def test_rows_judged_together_are_judged_as_they_are_one_by_one(
+    worth: int, texts: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_WORTH_LOOKING_AGAIN", worth)
     columns._known.clear()
     expected = one_by_one(texts)
     assert together(texts) == expected

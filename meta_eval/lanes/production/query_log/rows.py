@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from meta_eval.evidence.contact_prefilters import ASCII_MAY_HOLD
 from meta_eval.evidence.identifiers import ASCII_SIGN, contact_rule
 from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log import columns
@@ -42,6 +43,8 @@ CLASSIFIED_SCHEMA = pa.schema(
     ]
 )
 """`asked_at_ms` is null of a malformed row; the last three are null of all but candidates."""
+
+_WORTH_LOOKING_AGAIN = 128
 
 
 class _Found(NamedTuple):
@@ -140,9 +143,11 @@ def _cut(texts: pa.Array, bounds: tuple[np.ndarray, np.ndarray], chosen: np.ndar
 
 def _questions_judged(questions: pa.Array, policy: Policy) -> tuple[np.ndarray, list[bytes]]:
     """Each question's outcome, and the candidates' normal forms."""
+    if len(questions) == 0:
+        return np.empty(0, dtype=np.int8), []
     # What is plain ASCII without a sign of contact, at most one space at a time and not over-long has few ways
     # to be normalised and one outcome, unless nothing is left of it.
-    plain = pc.and_not(pc.string_is_ascii(questions), pc.match_substring_regex(questions, ASCII_SIGN))
+    plain = _shows_no_contact(questions)
     plain = pc.and_not(plain, pc.match_substring_regex(questions, r"^ |  |[\t-\r\x1c-\x1f]"))
     plain = pc.and_(plain, pc.less_equal(pc.binary_length(questions), policy.longest_question))
     forms = pc.ascii_rtrim(pc.ascii_lower(questions), ASCII_TRAILING)
@@ -154,6 +159,17 @@ def _questions_judged(questions: pa.Array, policy: Policy) -> tuple[np.ndarray, 
         outcomes[at], normal = _question_judged(question, policy)
         normals[at] = normal.encode()
     return outcomes, [normals[at] for at in np.flatnonzero(outcomes == ELIGIBLE)]
+
+
+def _shows_no_contact(questions: pa.Array) -> pa.Array:
+    """True only where the contact screen would find nothing; false of every question that is not ASCII."""
+    ascii_ = pc.string_is_ascii(questions)
+    signed = pc.and_(ascii_, pc.match_substring_regex(questions, ASCII_SIGN))
+    # Most signs are years. The longer pattern tells them from the rest, once a call has enough of them to pay for it.
+    if (pc.sum(signed).as_py() or 0) >= _WORTH_LOOKING_AGAIN:
+        held = pc.match_substring_regex(questions.filter(signed), ASCII_MAY_HOLD)
+        signed = pc.replace_with_mask(signed, signed, held)
+    return pc.and_not(ascii_, signed)
 
 
 # --- rows judged one by one -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -90,7 +91,10 @@ def processes_for(path: Path) -> int:
         large = path.stat().st_size >= LARGE_LOG
     except OSError:
         return 1  # the scan says what is wrong with the file
-    return 2 if large and not current_process().daemon else 1
+    # A process of a program that is no file (one read from standard input) cannot be started.
+    program = getattr(sys.modules["__main__"], "__file__", None)
+    startable = not current_process().daemon and (program is None or Path(program).exists())
+    return 2 if large and startable else 1
 
 
 @contextmanager
