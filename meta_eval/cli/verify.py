@@ -17,7 +17,7 @@ from meta_eval.evidence.replay import verified
 from meta_eval.home import evidence_folder, rounds_folder
 from meta_eval.lanes import catalogue
 from meta_eval.lanes.catalogue import REBUILDS
-from meta_eval.lanes.production.chain import Surroundings, broken_link
+from meta_eval.lanes.production.chain import Surroundings, broken_link, unlike_upstream
 from meta_eval.lanes.production.rounds import INBOX, Round
 
 
@@ -90,9 +90,10 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
             found.append((file, _refused(file, error), None))
             continue
         found.append((file, *_result(file, value)))
+    by_digest = {artifact["digest"]: artifact for _, _, artifact in found if artifact is not None}
     around = Surroundings(
         round_name=round_.name,
-        digests={artifact["digest"] for _, _, artifact in found if artifact is not None},
+        digests=by_digest.keys(),
         receipts=_receipts(round_),
         loaded=_loaded(round_.name),
     )
@@ -101,6 +102,8 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
         if artifact is not None:
             newest = file == round_.artifact_files(artifact["artifact"])[-1]
             problem = broken_link(artifact, around, file_name=file.name, newest=newest)
+            if problem is None and (pointer := unlike_upstream(artifact, by_digest)) is not None:
+                problem = ("keeps something else than the artifact that it names holds", pointer)
         yield result if problem is None else _refused(file, VerificationError(str(file), *problem))
 
 

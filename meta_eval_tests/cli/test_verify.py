@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from meta_eval.evidence.artifacts import digest_of
+from meta_eval.evidence.canonical import digest
 from meta_eval.lanes import catalogue
 from meta_eval.lanes.production import rounds, stages
 from meta_eval.lanes.production.rehearsal.play import Script, play
@@ -108,6 +109,29 @@ def test_an_artifact_that_the_store_was_never_given_is_noticed_where_the_store_i
         artifact_file(home, "production-metrics"), lambda artifact: artifact.update(madeAt="2026-11-30T01:53:20.000Z")
     )
     reason = "not an artifact that the evidence store was given; run its stage again at /digest"
+    assert refused(home) == {"production-metrics": reason}
+
+
+def test_a_verdict_rebuilt_from_edited_rows_does_not_fit_the_bundle_that_it_names(home: Path) -> None:
+    path = artifact_file(home, "production-metrics")
+    verdict = json.loads(path.read_text())
+    doubted = next(
+        decision
+        for case in verdict["replay"]["bundle"]["cases"]
+        for claim in case["claims"]
+        for citation in claim["citations"]
+        for decision in citation["decisions"]
+        if not decision["supported"]
+    )
+    doubted["supported"] = True
+    verdict["replay"]["assembled"]["bundleDigest"] = digest(verdict["replay"]["bundle"])
+    rebuilt = catalogue.REBUILDS["production-metrics"](verdict)
+    path.unlink()
+    forged = path.with_name(rounds.artifact_name(rebuilt))
+    forged.write_text(json.dumps(rebuilt))
+    # Every figure follows from its rows, so alone it verifies; its rows are not those of the bundle.
+    assert call("verify", forged, home=home).stdout.endswith("1 verified, 0 refused\n")
+    reason = "keeps something else than the artifact that it names holds at /replay/bundle"
     assert refused(home) == {"production-metrics": reason}
 
 

@@ -77,7 +77,7 @@ def assemble(
     }
     replay["manifest"] = manifest_of(frozen)
     replay["frozen"] = {key: frozen[key] for key in documents.UPSTREAM.keys}
-    replay["kit"] = None if kit is None else _kit_extract(kit)
+    replay["kit"] = None if kit is None else kit_extract(kit)
     inputs = {name: {"receipt": value} for name, value in receipts.items()}
     inputs["frozenLabels"] = {"digest": frozen["digest"]}
     if kit is not None:
@@ -85,7 +85,7 @@ def assemble(
     return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
 
 
-def _kit_extract(kit: Artifact) -> dict[str, Any]:
+def kit_extract(kit: Artifact) -> dict[str, Any]:
     """What a bundle needs of a run kit. Lanes follow from the labels and the overlap, so they are dealt again."""
     return {
         "status": kit["status"],

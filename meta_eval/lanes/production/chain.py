@@ -8,10 +8,13 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
+from meta_eval.lanes.production import bundle, labels, metrics, run_kit
+from meta_eval.lanes.production.joined import normalised_bundle
 from meta_eval.lanes.production.rounds import artifact_name
 
 _NO_ARTIFACT = frozenset({"pseudonymKey"})
@@ -52,3 +55,35 @@ def broken_link(artifact: Artifact, around: Surroundings, *, file_name: str, new
     if around.loaded is not None and artifact["digest"] not in around.loaded:
         return "not an artifact that the evidence store was given; run its stage again", "/digest"
     return None
+
+
+def unlike_upstream(artifact: Artifact, by_digest: Mapping[str, Artifact]) -> str | None:
+    """The pointer to a part that an artifact keeps of another one, and that is not what that one holds; or None.
+
+    An artifact can be rebuilt from an edited part to the last figure, and still name the honest artifact's digest. So
+    whatever it keeps of an upstream artifact is compared with the artifact of that digest, where it is at hand.
+    """
+    upstream = {
+        name: by_digest[entry["digest"]]
+        for name, entry in artifact["inputs"].items()
+        if entry.get("digest") in by_digest
+    }
+    for key, due in _parts_due(artifact["artifact"], upstream).items():
+        if artifact["replay"][key] != due:
+            return f"/replay/{key}"
+    return None
+
+
+def _parts_due(kind: str, upstream: Mapping[str, Artifact]) -> dict[str, Any]:
+    """By replay key, what an artifact of a kind keeps of those that it was made from."""
+    due: dict[str, Any] = {}
+    if kind in (run_kit.KIND, bundle.KIND, metrics.KIND) and "frozenLabels" in upstream:
+        due["manifest"] = labels.manifest_of(upstream["frozenLabels"])
+    if kind == labels.KIND and "preparedManifest" in upstream:
+        due["prepared"] = labels.extract_of(upstream["preparedManifest"])
+    if kind == bundle.KIND and "runKit" in upstream:
+        due["kit"] = bundle.kit_extract(upstream["runKit"])
+    if kind == metrics.KIND and "assembledBundle" in upstream:
+        assembled = upstream["assembledBundle"]
+        due["bundle"] = normalised_bundle(assembled["replay"]) if assembled["status"] == "ready" else None
+    return due

@@ -58,7 +58,7 @@ def freeze(
         made_at: when the freeze is checked, milliseconds since the epoch.
     """
     reading = read(labels, documents.labels(documents.environment_of(labels)), subject="labels")
-    replay = {"labels": reading.projection, "prepared": _extract(prepared)}
+    replay = {"labels": reading.projection, "prepared": extract_of(prepared)}
     return _build(
         replay,
         {"labels": {"receipt": labels_receipt}, "preparedManifest": {"digest": prepared["digest"]}},
@@ -109,7 +109,7 @@ def _extract_shape(environment: str) -> Keyed:
     )
 
 
-def _extract(prepared: Artifact) -> dict[str, Any]:
+def extract_of(prepared: Artifact) -> dict[str, Any]:
     """What the freeze is checked against."""
     return {
         "status": prepared["status"],
