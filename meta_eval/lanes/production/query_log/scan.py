@@ -36,7 +36,6 @@ from meta_eval.lanes.production.query_log.rows import classify
 from meta_eval.lanes.production.query_log.spill import SPILL_SCHEMA, SpillWriter, private_folder, spilled
 
 _MOST_WAITING = 16
-"""Batches judged or under way at once."""
 LARGE_LOG = 64 << 20
 """Bytes from which a log is best read by more than one process."""
 
@@ -93,8 +92,8 @@ def processes_for(path: Path) -> int:
         return 1  # the scan says what is wrong with the file
     # A process of a program that is no file (one read from standard input) cannot be started.
     program = getattr(sys.modules["__main__"], "__file__", None)
-    startable = not current_process().daemon and (program is None or Path(program).exists())
-    return 2 if large and startable else 1
+    startable = program is None or Path(program).exists()
+    return 2 if large and startable and not current_process().daemon else 1
 
 
 @contextmanager
