@@ -38,7 +38,7 @@ mutants: $(READY) ## change every artifact in every place; none may survive an a
 	$(BIN)/python -m meta_eval_tests.mutants
 
 lock: $(READY) ## resolve the versions anew and lock them with their hashes
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra dagster --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-strip-extras --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements.lock
 
 clean:
