@@ -8,6 +8,7 @@ ways: repeated keys, NaN and Infinity, lone surrogates, integers that a double c
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import rfc8785
 
 from meta_eval.evidence.errors import InputError
@@ -32,9 +34,43 @@ def canonical_bytes(value: Any) -> bytes:
         ValueError: a value that canonical JSON cannot hold (NaN, an integer beyond 2^53 - 1, a lone surrogate).
     """
     try:
-        return rfc8785.dumps(value)
+        return _ENCODER.encode(_encodable(value))
     except (rfc8785.CanonicalizationError, UnicodeEncodeError):
         raise ValueError("not a value of canonical JSON") from None
+
+
+# rfc8785 is plain Python, and half the cost of a large round. msgspec writes the same bytes some fifty times faster for
+# all but floats and keys that are not ASCII, which RFC 8785 orders by UTF-16 code unit; rfc8785 still writes those.
+_ENCODER = msgspec.json.Encoder(order="sorted")
+_WRITTEN_ALIKE = frozenset({str, bool, type(None)})
+
+
+def _encodable(node: Any) -> Any:
+    """The value itself where msgspec writes it canonically, else a copy that holds the other parts as bytes."""
+    kind = type(node)
+    if kind in _WRITTEN_ALIKE or (kind is int and -MAX_SAFE_INTEGER <= node <= MAX_SAFE_INTEGER):
+        return node
+    changed: Any = None
+    if kind is list:
+        for index, item in enumerate(node):
+            if type(item) not in _WRITTEN_ALIKE and (written := _encodable(item)) is not item:
+                changed = changed or list(node)
+                changed[index] = written
+        return changed or node
+    if kind is dict and _has_ascii_keys(node):
+        for key, item in node.items():
+            if type(item) not in _WRITTEN_ALIKE and (written := _encodable(item)) is not item:
+                changed = changed or dict(node)
+                changed[key] = written
+        return changed or node
+    return msgspec.Raw(rfc8785.dumps(node))
+
+
+def _has_ascii_keys(node: dict[Any, Any]) -> bool:
+    try:
+        return "".join(node).isascii()
+    except TypeError:  # a key that is no text
+        return False
 
 
 def digest(value: Any) -> str:
@@ -156,23 +192,21 @@ def _safe_integer(text: str) -> int:
 
 
 def _check_tree(value: Any) -> None:
-    stack: list[tuple[Any, int]] = [(value, 1)]
-    while stack:
-        node, depth = stack.pop()
-        if isinstance(node, str):
-            if not node.isascii() and _has_surrogate(node):
-                raise _FaultError(_SURROGATE)
-        elif isinstance(node, (dict, list)):
-            if depth > MAX_DEPTH:
-                raise _FaultError(_DEEP)
-            children = node.values() if isinstance(node, dict) else node
-            stack.extend((child, depth + 1) for child in children)
-            if isinstance(node, dict) and any(_has_surrogate(key) for key in node):
-                raise _FaultError(_SURROGATE)
+    level, depth = [value], 0
+    while level:
+        texts = [node for node in level if type(node) is str]
+        objects = [node for node in level if type(node) is dict]
+        if any(map(_has_surrogate, itertools.chain(texts, *objects))):
+            raise _FaultError(_SURROGATE)
+        lists = [node for node in level if type(node) is list]
+        depth += 1
+        if depth > MAX_DEPTH and (objects or lists):
+            raise _FaultError(_DEEP)
+        level = list(itertools.chain(*lists, *(node.values() for node in objects)))
 
 
 def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _fault_offset(data: bytes, rule: str) -> int | None:

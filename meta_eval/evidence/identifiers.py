@@ -242,6 +242,9 @@ def is_code(value: object) -> bool:
 
     Its digits are screened without its letters as well, so that `NN-202-555-0123` is no code.
     """
-    if not isinstance(value, str) or _CODE.fullmatch(value) is None:
-        return False
+    return isinstance(value, str) and _CODE.fullmatch(value) is not None and _reaches_nobody(value)
+
+
+@lru_cache(maxsize=4096)  # a round names a few people in many rows
+def _reaches_nobody(value: str) -> bool:
     return contact_rule(value) is None and contact_rule(_CODE_LETTERS.sub(" ", value)) is None

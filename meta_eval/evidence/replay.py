@@ -6,7 +6,7 @@ Source: the evidence contract. `verified` follows these steps and returns the ar
 2. the digest must be that of the contents;
 3. the kind must be one that a lane can rebuild;
 4. rebuild the whole artifact from its replay and inputs, at its own recorded time;
-5. compare every value; the first difference is named by JSON pointer.
+5. compare the digests of both; where they differ, the first difference is named by JSON pointer.
 
 `load_verified` is how a stage reads what an earlier one wrote, whatever an orchestrator recorded about it.
 """
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, parsed_artifact
+from meta_eval.evidence.artifacts import Artifact, digest_of, parsed_artifact
 from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.errors import VerificationError
 
@@ -42,9 +42,8 @@ def verified(
         raise
     except Exception:  # a forged replay can break a stage in any way; none of them may be taken for success
         raise VerificationError(source, "cannot be rebuilt from its replay", "/replay") from None
-    # The digest differs wherever anything does, so it is the last place to name.
-    pointer = first_difference(_contents(artifact), _contents(rebuilt)) or first_difference(artifact, rebuilt)
-    if pointer is not None:
+    if digest_of(rebuilt) != artifact["digest"]:
+        pointer = first_difference(_contents(artifact), _contents(rebuilt))
         raise VerificationError(source, "differs from what its replay rebuilds", pointer)
     return artifact
 

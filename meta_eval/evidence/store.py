@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import time
@@ -28,6 +29,7 @@ STORE_NAME = "evidence.duckdb"
 ANALYST_NAME = "analyst.duckdb"
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
+_ROWS_AT_A_TIME = 65_536
 _SHARED_SCHEMA = Path(__file__).with_name("store.sql")
 
 Tables = Mapping[str, pa.Table]
@@ -259,6 +261,13 @@ def _shared_tables(artifact: Artifact) -> dict[str, pa.Table]:
     }
 
 
-def arrow_rows(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, pa.DataType]) -> pa.Table:
-    """Rows as an Arrow table with exactly these columns and types, also where there are none."""
-    return pa.table({name: pa.array([row[name] for row in rows], kind) for name, kind in columns.items()})
+def arrow_rows(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, pa.DataType]) -> pa.Table:
+    """Rows as an Arrow table with exactly these columns and types, also where there are none.
+
+    Taken in batches, so that a generator of many rows never stands in memory as Python objects.
+    """
+    schema, waiting, batches = pa.schema(list(columns.items())), iter(rows), []
+    while batch := list(itertools.islice(waiting, _ROWS_AT_A_TIME)):
+        arrays = [pa.array([row[name] for row in batch], kind) for name, kind in columns.items()]
+        batches.append(pa.record_batch(arrays, schema=schema))
+    return pa.Table.from_batches(batches, schema)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,6 +135,41 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=20,
 )
+
+
+ANY_KEYS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**54), 2**54) | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(codec=None), max_size=3), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["a", "b", "é", "\ufb33", "\U0001f600"]), inner, max_size=5)
+    ),
+    max_leaves=20,
+)
+
+
+@given(ANY_KEYS)
+def test_the_quick_writer_and_the_plain_one_write_the_same_bytes_or_neither_does(value: Any) -> None:
+    try:
+        expected = rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError):
+        with pytest.raises(ValueError, match="canonical"):
+            canonical_bytes(value)
+    else:
+        assert canonical_bytes(value) == expected
+
+
+def test_both_writers_escape_every_character_alike() -> None:
+    for start in range(0, 0x110000, 0x400):
+        text = "".join(map(chr, range(start, start + 0x400)))
+        if not "\ud800" <= text[0] <= "\udfff":
+            assert canonical_bytes([text]) == rfc8785.dumps([text])
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {None: 1}, b"a", {1, 2}, object(), struct, 2**53, [-(2**53)], {"a": b""}])
+def test_what_is_no_json_value_has_no_canonical_form(value: Any) -> None:
+    with pytest.raises(ValueError, match="canonical"):
+        canonical_bytes(value)
 
 
 def shuffled(value: Any, random: Any) -> Any:

@@ -42,15 +42,15 @@ def _query_outcomes(artifact: Artifact) -> dict[str, pa.Table]:
 
 def _labels(artifact: Artifact) -> dict[str, pa.Table]:
     cases = labels.manifest_of(artifact)["cases"]
-    claims = [
+    claims = (
         {"case_id": case["caseId"], "position": position, "claim_id": claim_id}
         for case in cases
         for position, claim_id in enumerate(case["relevantClaimIds"], start=1)
-    ]
-    rows = [
+    )
+    rows = (
         {"case_id": c["caseId"], "question_sha256": c["questionSha256"], "should_refuse": c["shouldRefuse"]}
         for c in cases
-    ]
+    )
     return {
         "label_cases": arrow_rows(rows, {"case_id": _TEXT, "question_sha256": _TEXT, "should_refuse": _FLAG}),
         "label_claims": arrow_rows(claims, {"case_id": _TEXT, "position": pa.int32(), "claim_id": _TEXT}),
@@ -60,7 +60,7 @@ def _labels(artifact: Artifact) -> dict[str, pa.Table]:
 def _bundle(artifact: Artifact) -> dict[str, pa.Table]:
     whole = joined.normalised_bundle(artifact["replay"])
     cases = whole["cases"]
-    traces = [
+    traces = (
         {
             "case_id": case["caseId"],
             "trace_sha256": case["traceSha256"],
@@ -74,9 +74,9 @@ def _bundle(artifact: Artifact) -> dict[str, pa.Table]:
             "cost_basis": case["cost"]["basis"],
         }
         for case in cases
-    ]
-    claims = [{"case_id": case["caseId"], "claim_id": claim["claimId"]} for case in cases for claim in case["claims"]]
-    decisions = [
+    )
+    claims = ({"case_id": case["caseId"], "claim_id": claim["claimId"]} for case in cases for claim in case["claims"])
+    decisions = (
         {
             "case_id": case["caseId"],
             "claim_id": claim["claimId"],
@@ -88,7 +88,7 @@ def _bundle(artifact: Artifact) -> dict[str, pa.Table]:
         for claim in case["claims"]
         for citation in claim["citations"]
         for decision in citation["decisions"]
-    ]
+    )
     return {
         "traces": arrow_rows(traces, _TRACE_COLUMNS),
         "emitted_claims": arrow_rows(claims, {"case_id": _TEXT, "claim_id": _TEXT}),
