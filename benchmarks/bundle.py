@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from meta_eval.evidence.canonical import canonical_bytes, read_document, receipt
-from meta_eval.evidence.files import write_bytes, write_document
+from meta_eval.evidence.files import write_document
 from meta_eval.evidence.replay import load_verified
 from meta_eval.lanes.catalogue import evidence_store, tables_of
 from meta_eval.lanes.production import bundle, labels, manifest, metrics, run_kit, steps
