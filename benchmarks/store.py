@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from meta_eval.evidence.artifacts import Artifact, sealed
+from meta_eval.evidence.store import EvidenceStore
 from meta_eval.lanes.catalogue import evidence_store
 from meta_eval.lanes.production.policy import CURRENT_POLICY
 
@@ -81,12 +82,12 @@ def drawn(cases: int) -> dict[str, pa.Table]:
     }
 
 
-def artifact(kind: str, status: str, inputs: dict[str, dict[str, str]]) -> Artifact:
+def artifact(kind: str, status: str, inputs: dict[str, dict[str, str]], round_name: str = "benchmark") -> Artifact:
     """A stand-in for the artifact that the rows would come from; the store only reads its envelope."""
     return sealed(
         kind=kind,
         environment="rehearsal",
-        round_name="benchmark",
+        round_name=round_name,
         status=status,
         blockers=[],
         policy_digest=CURRENT_POLICY.digest,
@@ -98,18 +99,23 @@ def artifact(kind: str, status: str, inputs: dict[str, dict[str, str]]) -> Artif
     )
 
 
+def load_round(store: EvidenceStore, tables: dict[str, pa.Table], round_name: str = "benchmark") -> None:
+    """Labels, bundle and verdict of one round."""
+    labels = artifact("frozen-labels", "ready", {}, round_name)
+    bundle = artifact("assembled-bundle", "ready", {"frozenLabels": {"digest": labels["digest"]}}, round_name)
+    inputs = {"frozenLabels": {"digest": labels["digest"]}, "assembledBundle": {"digest": bundle["digest"]}}
+    verdict = artifact("production-metrics", "rehearsed", inputs, round_name)
+    store.load(labels, {name: tables[name] for name in ("label_cases", "label_claims")})
+    store.load(bundle, {name: tables[name] for name in ("traces", "emitted_claims", "citation_decisions")})
+    store.load(verdict, {})
+
+
 def in_store(cases: int, folder: Path) -> dict[str, Any]:
     """Load through Arrow and recompute in SQL."""
     tables = drawn(cases)
     store = evidence_store(folder)
-    labels = artifact("frozen-labels", "ready", {})
-    bundle = artifact("assembled-bundle", "ready", {"frozenLabels": {"digest": labels["digest"]}})
-    inputs = {"frozenLabels": {"digest": labels["digest"]}, "assembledBundle": {"digest": bundle["digest"]}}
-    verdict = artifact("production-metrics", "rehearsed", inputs)
     started = time.perf_counter()
-    store.load(labels, {name: tables[name] for name in ("label_cases", "label_claims")})
-    store.load(bundle, {name: tables[name] for name in ("traces", "emitted_claims", "citation_decisions")})
-    store.load(verdict, {})
+    load_round(store, tables)
     loaded = time.perf_counter()
     rows = store.rows("SELECT metric, numerator, denominator FROM recomputed_metrics")
     figures = {name: [float(top), bottom] for name, top, bottom in rows}

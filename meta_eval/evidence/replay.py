@@ -43,7 +43,7 @@ def verified(
     except Exception:  # a forged replay can break a stage in any way; none of them may be taken for success
         raise VerificationError(source, "cannot be rebuilt from its replay", "/replay") from None
     if digest_of(rebuilt) != artifact["digest"]:
-        pointer = first_difference(_contents(artifact), _contents(rebuilt))
+        pointer = first_difference(_contents(artifact), _contents(rebuilt)) or "/digest"
         raise VerificationError(source, "differs from what its replay rebuilds", pointer)
     return artifact
 

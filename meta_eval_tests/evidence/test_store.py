@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -280,6 +282,31 @@ def test_sql_recomputes_what_python_computed(made: Any) -> None:
         assert found["p95LatencyMs"] == (Decimal(str(metrics["p95LatencyMs"]["value"])), 6)
         assert found["meanCost"] == (Decimal(metrics["meanCost"]["total"]), 6)
         assert found["agreement"] == (metrics["agreement"]["agreed"], metrics["agreement"]["pairs"])
+
+
+def scans(node: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """By table, the rows that each scan of a query plan handed on."""
+    if "Table" in node.get("extra_info", {}):
+        yield node["extra_info"]["Table"].rpartition(".")[2], node["intermediate_rows"]
+    for child in node.get("children", []):
+        yield from scans(child)
+
+
+@pytest.mark.parametrize(
+    "view", ["recomputed_metrics", "metric_disagreements", "failing_cases", "judged_claims", "reviewer_agreement"]
+)
+def test_a_question_about_one_verdict_reads_its_rows_alone(tmp_path: Path, view: str) -> None:
+    store, one, other = evidence_store(tmp_path), whole(**SMALL), whole(**SMALL, overlap=6)
+    for made in (one, other):
+        load(store, made.frozen, made.bundle, made.verdict)
+    query = f"EXPLAIN (ANALYZE, FORMAT JSON) SELECT * FROM {view} WHERE artifact_digest = ?"  # noqa: S608
+    ((_, plan),) = store.rows(query, [one.verdict["digest"]])
+    read = [(table, rows) for part in json.loads(plan)["operator"] for table, rows in scans(part)]
+    # By hand: six cases, four of them with one claim of one citation, each decided once; twice with the overlap.
+    most = {"traces": 6, "label_cases": 6, "label_claims": 4, "emitted_claims": 4, "citation_decisions": 4}
+    found = {table: rows for table, rows in read if table in most}
+    assert found, "the plan names the tables"
+    assert all(rows <= most[table] for table, rows in read if table in most), read
 
 
 def test_sql_agrees_where_nothing_was_claimed_at_all(tmp_path: Path) -> None:

@@ -110,81 +110,109 @@ JOIN artifact_inputs AS bundle ON bundle.artifact_digest = verdict.artifact_dige
 WHERE verdict.artifact = 'production-metrics' AND verdict.status <> 'blocked';
 COMMENT ON VIEW scored_rounds IS 'Each verdict that has figures, with the digests of its labels and bundle.';
 
+-- In every view the verdict comes first, its rows are joined before they are grouped, and no rows are read twice: a
+-- question about one round then reads that round's rows alone, however many rounds the store holds.
+
 -- A citation counts as supported when everybody who decided it says so.
 CREATE OR REPLACE VIEW judged_citations AS
-SELECT artifact_digest, case_id, claim_id, citation,
-       bool_and(supported) AS supported, count(*) AS decisions, count(*) FILTER (WHERE supported) AS in_favour
-FROM citation_decisions GROUP BY ALL;
-COMMENT ON VIEW judged_citations IS 'One row a citation: supported only where every decision about it says so.';
-
--- A claim is accepted when one of its citations is supported, and a hit when its case's label expects it.
-CREATE OR REPLACE VIEW judged_claims AS
-SELECT scored.artifact_digest, claim.case_id, claim.claim_id,
-       bool_or(coalesce(citation.supported, false)) AS accepted, bool_or(label.claim_id IS NOT NULL) AS expected
+SELECT scored.round, scored.artifact_digest, decision.case_id, decision.claim_id, decision.citation,
+       bool_and(decision.supported) AS supported, count(*) AS decisions,
+       count(*) FILTER (WHERE decision.supported) AS in_favour
 FROM scored_rounds AS scored
-JOIN emitted_claims AS claim ON claim.artifact_digest = scored.bundle_digest
-LEFT JOIN judged_citations AS citation
-  ON citation.artifact_digest = claim.artifact_digest
- AND citation.case_id = claim.case_id AND citation.claim_id = claim.claim_id
-LEFT JOIN label_claims AS label
-  ON label.artifact_digest = scored.labels_digest
- AND label.case_id = claim.case_id AND label.claim_id = claim.claim_id
+JOIN citation_decisions AS decision ON decision.artifact_digest = scored.bundle_digest
 GROUP BY ALL;
-COMMENT ON VIEW judged_claims IS 'One row an emitted claim of a verdict: accepted? expected?';
+COMMENT ON VIEW judged_citations IS 'One row a citation of a verdict: supported only where every decision about it says so.';
+
+-- A claim is accepted when one of its citations is supported, and expected when its case's label has it.
+CREATE OR REPLACE VIEW judged_claims AS
+SELECT round, artifact_digest, case_id, claim_id, bool_or(source = 'emitted') AS emitted,
+       bool_or(source = 'cited' AND supported) AS accepted, bool_or(source = 'expected') AS expected,
+       count(*) FILTER (WHERE source = 'cited') AS citations, count(*) FILTER (WHERE supported) AS supported,
+       count(*) FILTER (WHERE decisions = 2) AS pairs,
+       count(*) FILTER (WHERE decisions = 2 AND in_favour <> 1) AS agreed
+FROM (
+    SELECT 'emitted' AS source, scored.round, scored.artifact_digest, claim.case_id, claim.claim_id,
+           NULL AS supported, NULL AS decisions, NULL AS in_favour
+    FROM scored_rounds AS scored JOIN emitted_claims AS claim ON claim.artifact_digest = scored.bundle_digest
+    UNION ALL
+    SELECT 'cited', round, artifact_digest, case_id, claim_id, supported, decisions, in_favour FROM judged_citations
+    UNION ALL
+    SELECT 'expected', scored.round, scored.artifact_digest, label.case_id, label.claim_id, NULL, NULL, NULL
+    FROM scored_rounds AS scored JOIN label_claims AS label ON label.artifact_digest = scored.labels_digest
+)
+GROUP BY round, artifact_digest, case_id, claim_id;
+COMMENT ON VIEW judged_claims IS 'One row a claim that a feature made or a label expects: emitted? accepted? expected? And what its citations came to.';
+
+CREATE OR REPLACE VIEW judged_cases AS
+SELECT round, artifact_digest, case_id, bool_or(refused) AS refused, bool_or(should_refuse) AS should_refuse,
+       max(latency_ms) AS latency_ms, max(cost_amount) AS cost_amount
+FROM (
+    SELECT scored.round, scored.artifact_digest, trace.case_id, trace.refused, NULL AS should_refuse,
+           trace.latency_ms, trace.cost_amount
+    FROM scored_rounds AS scored JOIN traces AS trace ON trace.artifact_digest = scored.bundle_digest
+    UNION ALL
+    SELECT scored.round, scored.artifact_digest, label.case_id, NULL, label.should_refuse, NULL, NULL
+    FROM scored_rounds AS scored JOIN label_cases AS label ON label.artifact_digest = scored.labels_digest
+)
+GROUP BY round, artifact_digest, case_id;
+COMMENT ON VIEW judged_cases IS 'One row a case of a verdict: what the feature did, how long it took and cost, and what the label asks for.';
 
 CREATE OR REPLACE VIEW recomputed_metrics AS
-WITH expected AS (
-    SELECT scored.artifact_digest, count(label.claim_id) AS claims
-    FROM scored_rounds AS scored
-    LEFT JOIN label_claims AS label ON label.artifact_digest = scored.labels_digest GROUP BY ALL
-), emitted AS (
-    SELECT scored.artifact_digest, count(claim.claim_id) AS claims,
-           count(*) FILTER (WHERE claim.expected) AS hits,
-           count(*) FILTER (WHERE claim.expected AND claim.accepted) AS accepted_hits
-    FROM scored_rounds AS scored
-    LEFT JOIN judged_claims AS claim ON claim.artifact_digest = scored.artifact_digest GROUP BY ALL
-), cited AS (
-    SELECT scored.artifact_digest, count(citation.citation) AS citations,
-           count(*) FILTER (WHERE citation.supported) AS supported,
-           count(*) FILTER (WHERE citation.decisions = 2) AS pairs,
-           count(*) FILTER (WHERE citation.decisions = 2 AND citation.in_favour <> 1) AS agreed
-    FROM scored_rounds AS scored
-    LEFT JOIN judged_citations AS citation ON citation.artifact_digest = scored.bundle_digest GROUP BY ALL
-), observed AS (
-    SELECT scored.artifact_digest, count(trace.case_id) AS cases,
-           count(*) FILTER (WHERE trace.refused = label.should_refuse) AS refusals_right,
-           list_sort(list(trace.latency_ms))[(95 * count(trace.case_id) + 99) // 100] AS p95, sum(trace.cost_amount) AS cost
-    FROM scored_rounds AS scored
-    LEFT JOIN traces AS trace ON trace.artifact_digest = scored.bundle_digest
-    LEFT JOIN label_cases AS label
-      ON label.artifact_digest = scored.labels_digest AND label.case_id = trace.case_id GROUP BY ALL
-)
-SELECT artifact_digest, metric, numerator::DECIMAL(38, 9) AS numerator, denominator::BIGINT AS denominator
-FROM (
-    SELECT artifact_digest, 'precision' AS metric, accepted_hits AS numerator, claims AS denominator FROM emitted
+WITH claims AS (
+    SELECT round, artifact_digest, count(*) FILTER (WHERE emitted) AS emitted, count(*) FILTER (WHERE expected) AS expected,
+           count(*) FILTER (WHERE emitted AND expected) AS hits,
+           count(*) FILTER (WHERE emitted AND expected AND accepted) AS accepted_hits,
+           sum(citations) AS citations, sum(supported) AS supported, sum(pairs) AS pairs, sum(agreed) AS agreed
+    FROM judged_claims GROUP BY round, artifact_digest
+), cases AS (
+    SELECT round, artifact_digest, count(refused) AS observed,
+           count(*) FILTER (WHERE refused = should_refuse) AS refused_rightly, sum(cost_amount) AS cost,
+           list_sort(list(latency_ms) FILTER (WHERE latency_ms IS NOT NULL))[(95 * count(refused) + 99) // 100] AS p95
+    FROM judged_cases GROUP BY round, artifact_digest
+), figures AS (
+    SELECT round, artifact_digest, unnest([
+        {'metric': 'precision', 'numerator': accepted_hits::DECIMAL(38, 9), 'denominator': emitted::BIGINT},
+        {'metric': 'recall', 'numerator': hits, 'denominator': expected},
+        {'metric': 'citationAccuracy', 'numerator': supported, 'denominator': citations},
+        {'metric': 'agreement', 'numerator': agreed, 'denominator': pairs}
+    ], recursive := true) FROM claims
     UNION ALL
-    SELECT artifact_digest, 'recall', emitted.hits, expected.claims FROM emitted JOIN expected USING (artifact_digest)
-    UNION ALL SELECT artifact_digest, 'citationAccuracy', supported, citations FROM cited
-    UNION ALL SELECT artifact_digest, 'refusalAccuracy', refusals_right, cases FROM observed
-    UNION ALL SELECT artifact_digest, 'p95LatencyMs', p95, cases FROM observed
-    UNION ALL SELECT artifact_digest, 'meanCost', cost, cases FROM observed
-    UNION ALL SELECT artifact_digest, 'agreement', agreed, pairs FROM cited
-);
+    SELECT round, artifact_digest, unnest([
+        {'metric': 'refusalAccuracy', 'numerator': refused_rightly::DECIMAL(38, 9), 'denominator': observed::BIGINT},
+        {'metric': 'p95LatencyMs', 'numerator': p95, 'denominator': observed},
+        {'metric': 'meanCost', 'numerator': cost, 'denominator': observed}
+    ], recursive := true) FROM cases
+    UNION ALL -- a verdict without a claim has these figures too, over nothing
+    SELECT round, artifact_digest, unnest(['precision', 'recall', 'citationAccuracy', 'agreement']), 0, 0 FROM scored_rounds
+)
+SELECT round, artifact_digest, metric, sum(numerator)::DECIMAL(38, 9) AS numerator, sum(denominator)::BIGINT AS denominator
+FROM figures GROUP BY round, artifact_digest, metric;
 COMMENT ON VIEW recomputed_metrics IS 'Every figure again, in SQL, from rows alone.';
 
 CREATE OR REPLACE VIEW metric_disagreements AS
-WITH compared AS (
-    SELECT artifact_digest, metric, stored.numerator, stored.denominator, stored.threshold, stored.met,
-           again.numerator AS again_numerator, again.denominator AS again_denominator,
-           CASE
-               WHEN stored.threshold IS NULL THEN NULL
-               WHEN metric = 'p95LatencyMs'
-                   THEN coalesce(again.numerator <= stored.threshold::DECIMAL(38, 9), false)
-               ELSE again.denominator > 0
-                   AND again.numerator * split_part(stored.threshold, '/', 2)::BIGINT
-                       >= again.denominator * split_part(stored.threshold, '/', 1)::BIGINT
-           END AS again_met
-    FROM metrics AS stored FULL JOIN recomputed_metrics AS again USING (artifact_digest, metric)
+WITH both_sides AS (
+    SELECT verdict.round, artifact_digest, figure.metric, figure.numerator, figure.denominator, figure.threshold,
+           figure.met, false AS again
+    FROM metrics AS figure JOIN artifacts AS verdict USING (artifact_digest)
+    UNION ALL
+    SELECT round, artifact_digest, metric, numerator, denominator, NULL, NULL, true FROM recomputed_metrics
+), paired AS (
+    SELECT round, artifact_digest, metric,
+           any_value(numerator) FILTER (WHERE NOT again) AS numerator,
+           any_value(denominator) FILTER (WHERE NOT again) AS denominator,
+           any_value(threshold) AS threshold, any_value(met) AS met,
+           any_value(numerator) FILTER (WHERE again) AS again_numerator,
+           any_value(denominator) FILTER (WHERE again) AS again_denominator
+    FROM both_sides GROUP BY round, artifact_digest, metric
+), compared AS (
+    SELECT *, CASE
+        WHEN threshold IS NULL THEN NULL
+        WHEN metric = 'p95LatencyMs' THEN coalesce(again_numerator <= threshold::DECIMAL(38, 9), false)
+        ELSE again_denominator > 0
+            AND again_numerator * split_part(threshold, '/', 2)::BIGINT
+                >= again_denominator * split_part(threshold, '/', 1)::BIGINT
+    END AS again_met
+    FROM paired
 )
 SELECT * FROM compared
 WHERE numerator IS DISTINCT FROM again_numerator OR denominator IS DISTINCT FROM again_denominator
@@ -192,23 +220,13 @@ WHERE numerator IS DISTINCT FROM again_numerator OR denominator IS DISTINCT FROM
 COMMENT ON VIEW metric_disagreements IS 'Must be empty: a figure on which Python and SQL differ.';
 
 CREATE OR REPLACE VIEW failing_cases AS
-SELECT scored.round, scored.artifact_digest, trace.case_id, 'refusal-differs-from-label' AS why, NULL AS claim_id
-FROM scored_rounds AS scored
-JOIN traces AS trace ON trace.artifact_digest = scored.bundle_digest
-JOIN label_cases AS label ON label.artifact_digest = scored.labels_digest AND label.case_id = trace.case_id
-WHERE trace.refused <> label.should_refuse
+SELECT round, artifact_digest, case_id, 'refusal-differs-from-label' AS why, NULL AS claim_id
+FROM judged_cases WHERE refused <> should_refuse
 UNION ALL
-SELECT scored.round, scored.artifact_digest, claim.case_id,
-       CASE WHEN NOT claim.expected THEN 'claim-not-expected' ELSE 'claim-not-supported' END, claim.claim_id
-FROM scored_rounds AS scored JOIN judged_claims AS claim USING (artifact_digest)
-WHERE NOT (claim.expected AND claim.accepted)
-UNION ALL
-SELECT scored.round, scored.artifact_digest, label.case_id, 'expected-claim-missing', label.claim_id
-FROM scored_rounds AS scored
-JOIN label_claims AS label ON label.artifact_digest = scored.labels_digest
-ANTI JOIN judged_claims AS claim
-  ON claim.artifact_digest = scored.artifact_digest
- AND claim.case_id = label.case_id AND claim.claim_id = label.claim_id;
+SELECT round, artifact_digest, case_id,
+       CASE WHEN NOT emitted THEN 'expected-claim-missing'
+            WHEN NOT expected THEN 'claim-not-expected' ELSE 'claim-not-supported' END, claim_id
+FROM judged_claims WHERE NOT (emitted AND expected AND accepted);
 COMMENT ON VIEW failing_cases IS 'Per case, which claim or refusal lowered a figure, and why.';
 
 CREATE OR REPLACE VIEW current_rounds AS
