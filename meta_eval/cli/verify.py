@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
 from meta_eval.cli import options
+from meta_eval.cli.output import progress
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import file_receipt, read_document
+from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.errors import InputError, MetaEvalError, VerificationError
-from meta_eval.evidence.replay import verified
+from meta_eval.evidence.replay import first_difference, verified
 from meta_eval.home import evidence_folder, rounds_folder
 from meta_eval.lanes import catalogue
 from meta_eval.lanes.catalogue import REBUILDS
 from meta_eval.lanes.production.chain import Surroundings, broken_link, unlike_upstream
+from meta_eval.lanes.production.remaking import remade
 from meta_eval.lanes.production.rounds import INBOX, Round
 
 
@@ -32,7 +35,8 @@ def command(path: Path | None, round_name: str | None, every: bool, as_json: boo
     PATH is an artifact, or a folder whose artifacts are all verified. Each one is read strictly, its digest is
     checked, and the whole of it is rebuilt from what it keeps, at its own recorded time. In a round, every digest
     that an artifact names must be that of another one there, every receipt that of its file, and where the evidence
-    store is at hand, each artifact must be one that the store was given.
+    store is at hand, each artifact must be one that the store was given. Where the round still holds the files that
+    an artifact was made from, its stage is run again from them, and must make the same artifact.
 
     Exits 1 and names each artifact that fails, with the place of the first difference.
     """
@@ -61,6 +65,7 @@ def _print(results: list[dict[str, Any]], *, as_json: bool) -> None:
     for result in results:
         word = click.style("verified", fg="green") if result["verified"] else click.style("REFUSED ", fg="red")
         told = f"{result['artifact']} {result['status']}" if result["verified"] else result["reason"]
+        told += ", made again from its files" if result.get("madeAgain") and result["verified"] else ""
         click.echo(f"{word}  {result['path']}  {told}")
     click.echo(f"{len(results) - failed} verified, {failed} refused")
 
@@ -94,8 +99,9 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
     around = Surroundings(
         round_name=round_.name,
         digests=by_digest.keys(),
-        receipts=_receipts(round_),
+        receipts=round_.receipts(),
         loaded=_loaded(round_.name),
+        key=round_.key_digest(),
     )
     for file, result, artifact in found:
         problem = None
@@ -104,13 +110,21 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
             problem = broken_link(artifact, around, file_name=file.name, newest=newest)
             if problem is None and (pointer := unlike_upstream(artifact, by_digest)) is not None:
                 problem = ("keeps something else than the artifact that it names holds", pointer)
+            if problem is None and newest:
+                problem = _made_otherwise(round_, artifact, result)
         yield result if problem is None else _refused(file, VerificationError(str(file), *problem))
 
 
-def _receipts(round_: Round) -> set[str]:
-    """The receipts of everything that people or an export put into the round."""
-    files = [path for names in INBOX.values() for name in names if (path := round_.inbox / name).exists()]
-    return {file_receipt(path) for path in [*files, *round_.private.glob("question-export-*.json")]}
+def _made_otherwise(round_: Round, artifact: Artifact, result: dict[str, Any]) -> tuple[str, str] | None:
+    """What an artifact says otherwise than its stage does when it is run again from the files at hand, or None."""
+    logs = [path for name in INBOX["query_log"] if (path := round_.inbox / name).exists()]
+    with progress(logs[0]) if logs else nullcontext() as on_rows:
+        again = remade(round_, artifact, on_rows=on_rows)
+    result["madeAgain"] = again is not None
+    if again is None or again["digest"] == artifact["digest"]:
+        return None
+    pointer = first_difference(artifact | {"digest": ""}, again | {"digest": ""})
+    return "differs from what its stage makes of the files that it names", pointer or "/digest"
 
 
 def _loaded(round_name: str) -> set[str] | None:

@@ -135,6 +135,64 @@ def test_a_verdict_rebuilt_from_edited_rows_does_not_fit_the_bundle_that_it_name
     assert refused(home) == {"production-metrics": reason}
 
 
+def rebuild(path: Path, change: Any) -> None:
+    """Change what an artifact keeps, and let its own stage rebuild all that follows from it."""
+    artifact = json.loads(path.read_text())
+    change(artifact)
+    rebuilt = catalogue.REBUILDS[artifact["artifact"]](artifact)
+    path.unlink()
+    path.with_name(rounds.artifact_name(rebuilt)).write_text(json.dumps(rebuilt))
+
+
+FROM_FILES = "differs from what its stage makes of the files that it names at "
+
+
+def test_an_artifact_rebuilt_from_an_edited_row_is_not_what_its_stage_makes_of_the_files(home: Path) -> None:
+    forged = artifact_file(home, "assembled-bundle")
+    rebuild(forged, lambda a: a["replay"]["observations"]["observations"][3].update(latencyMs=1))
+    told = refused(home)
+    assert told["assembled-bundle"].startswith(FROM_FILES)
+    assert (
+        told["production-metrics"] == "made from an artifact that is not in its round at /inputs/assembledBundle/digest"
+    )
+
+
+def test_without_the_files_the_store_knows_a_rebuilt_artifact(home: Path) -> None:
+    told = json.loads(call("verify", "--round", "r-1", "--json", home=home).stdout)
+    assert all(entry["madeAgain"] for entry in told["artifacts"])
+    for name in ("inbox", "private"):
+        shutil.rmtree(home / "rounds" / "r-1" / name)
+    told = refused(home)
+    assert "production-metrics" not in told, "it is made from artifacts alone"
+    assert told["assembled-bundle"].startswith("made from a file that the round no longer holds")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("run-kit", "runOperator"), ("assembled-bundle", "evidenceReference"), ("assembled-bundle", "runKit")],
+)
+def test_an_input_that_is_kept_quiet_is_missed(home: Path, kind: str, name: str) -> None:
+    def forget(artifact: Any) -> None:
+        del artifact["inputs"][name]
+        if name == "runKit":
+            artifact["replay"]["kit"] = None
+
+    rebuild(artifact_file(home, kind), forget)
+    assert refused(home)[kind] == "made from other inputs than its stage takes at /inputs"
+
+
+def test_another_pseudonym_key_than_the_rounds_is_noticed(home: Path) -> None:
+    rebuild(artifact_file(home, "question-export"), lambda a: a["inputs"]["pseudonymKey"].update(digest="ab" * 32))
+    reason = "made under another pseudonym key than the round's at /inputs/pseudonymKey/digest"
+    assert refused(home)["question-export"] == reason
+
+
+def test_verifying_leaves_nothing_behind(home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    call("verify", "--round", "r-1", home=home)
+    assert sorted(home.rglob("*")) == before
+
+
 def test_a_file_keeps_the_name_of_its_artifact(home: Path) -> None:
     path = artifact_file(home, "run-kit")
     path.rename(path.with_name("20990101T000000000Z-000000000000.json"))

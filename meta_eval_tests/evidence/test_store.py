@@ -159,23 +159,42 @@ def test_a_store_that_frees_in_time_is_written(tmp_path: Path) -> None:
     process.wait()
 
 
-def test_writers_of_several_processes_take_turns_and_lose_nothing(tmp_path: Path) -> None:
+def test_eight_processes_load_eight_rounds_at_once_and_lose_nothing(tmp_path: Path) -> None:
     code = textwrap.dedent(
         """
         import sys
         from pathlib import Path
         from meta_eval.lanes.catalogue import evidence_store, tables_of
         from meta_eval_tests.lanes.production.broken import SMALL_POLICY, whole
-        made = whole(cases=6, answerable=4, policy=SMALL_POLICY, overlap=int(sys.argv[2]))
+        made = whole(cases=6 + int(sys.argv[2]), answerable=4, policy=SMALL_POLICY)
+        print("ready", flush=True)
+        sys.stdin.readline()
         for artifact in (made.frozen, made.bundle, made.verdict):
             evidence_store(Path(sys.argv[1])).load(artifact, tables_of(artifact))
         """
     )
-    processes = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(n)]) for n in range(2)]
-    assert [process.wait() for process in processes] == [0, 0]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path), str(n)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(8)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:  # none begins before all are ready
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [process.wait() for process in processes] == [0] * 8
     store = evidence_store(tmp_path)
-    # One set of labels, two bundles and verdicts of two overlaps.
-    assert count(store, "artifacts") == 5
+    rows = store.rows("SELECT artifact_digest, count(*) FROM traces GROUP BY ALL ORDER BY 2")
+    assert [cases for _, cases in rows] == [6, 7, 8, 9, 10, 11, 12, 13]
+    assert count(store, "artifacts") == 24
+    assert store.rows("SELECT count(DISTINCT artifact_digest) FROM recomputed_metrics") == [(8,)]
     assert store.rows("SELECT * FROM metric_disagreements") == []
 
 

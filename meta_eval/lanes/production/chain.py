@@ -13,12 +13,33 @@ from dataclasses import dataclass
 from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.lanes.production import bundle, labels, metrics, run_kit
+from meta_eval.lanes.production import (
+    attestation,
+    bundle,
+    documents,
+    labels,
+    manifest,
+    metrics,
+    question_export,
+    run_kit,
+)
 from meta_eval.lanes.production.joined import normalised_bundle
 from meta_eval.lanes.production.rounds import artifact_name
 
-_NO_ARTIFACT = frozenset({"pseudonymKey"})
-"""Inputs named by a digest that is no artifact's."""
+_KEY = "pseudonymKey"
+"""The one input named by a digest that is no artifact's."""
+_INPUTS: Mapping[str, frozenset[str]] = {
+    attestation.KIND: frozenset({"queryLog"}),
+    question_export.KIND: frozenset({"queryLog", "attestation", _KEY}),
+    manifest.KIND: frozenset({"questionExport"}),
+    labels.KIND: frozenset({"labels", "preparedManifest"}),
+    run_kit.KIND: frozenset({"runOperator", "frozenLabels"}),
+    bundle.KIND: frozenset(
+        {"observations", "reviews", "evidenceReference", "releaseManifest", "frozenLabels", "runKit"}
+    ),
+    metrics.KIND: frozenset({"frozenLabels", "assembledBundle"}),
+}
+"""What each stage takes in a round. Outside one, some may be left out."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +49,14 @@ class Surroundings:
     digests: of every artifact of the round that verified.
     receipts: of every file that people put in, and of every export.
     loaded: the digests that the evidence store was given for this round, or None where no store is at hand.
+    key: SHA-256 of the pseudonym key, or None where it is withheld.
     """
 
     round_name: str | None
     digests: Set[str]
     receipts: Set[str]
     loaded: Set[str] | None
+    key: str | None = None
 
 
 def broken_link(artifact: Artifact, around: Surroundings, *, file_name: str, newest: bool) -> tuple[str, str] | None:
@@ -47,8 +70,13 @@ def broken_link(artifact: Artifact, around: Surroundings, *, file_name: str, new
         return "belongs to another round", "/round"
     if file_name != artifact_name(artifact):
         return "kept under the name of another artifact", "/digest"
+    if artifact["inputs"].keys() != _INPUTS.get(artifact["artifact"], artifact["inputs"].keys()):
+        return "made from other inputs than its stage takes", "/inputs"
     for name, entry in artifact["inputs"].items():
-        if name not in _NO_ARTIFACT and "digest" in entry and entry["digest"] not in around.digests:
+        if name == _KEY:
+            if around.key not in (None, entry["digest"]):
+                return "made under another pseudonym key than the round's", f"/inputs/{name}/digest"
+        elif "digest" in entry and entry["digest"] not in around.digests:
             return "made from an artifact that is not in its round", f"/inputs/{name}/digest"
         if newest and "receipt" in entry and entry["receipt"] not in around.receipts:
             return "made from a file that the round no longer holds", f"/inputs/{name}/receipt"
@@ -78,7 +106,9 @@ def _parts_due(kind: str, upstream: Mapping[str, Artifact]) -> dict[str, Any]:
     """By replay key, what an artifact of a kind keeps of those that it was made from."""
     due: dict[str, Any] = {}
     if kind in (run_kit.KIND, bundle.KIND, metrics.KIND) and "frozenLabels" in upstream:
-        due["manifest"] = labels.manifest_of(upstream["frozenLabels"])
+        frozen = upstream["frozenLabels"]
+        due["manifest"] = labels.manifest_of(frozen)
+        due["frozen"] = {key: frozen[key] for key in documents.UPSTREAM.keys}
     if kind == labels.KIND and "preparedManifest" in upstream:
         due["prepared"] = labels.extract_of(upstream["preparedManifest"])
     if kind == bundle.KIND and "runKit" in upstream:
@@ -86,4 +116,5 @@ def _parts_due(kind: str, upstream: Mapping[str, Artifact]) -> dict[str, Any]:
     if kind == metrics.KIND and "assembledBundle" in upstream:
         assembled = upstream["assembledBundle"]
         due["bundle"] = normalised_bundle(assembled["replay"]) if assembled["status"] == "ready" else None
+        due["assembled"] = metrics.assembled_extract(assembled)
     return due

@@ -49,17 +49,20 @@ def evaluate(
         "manifest": manifest_of(frozen),
         "bundle": bundle,
         "frozen": {key: frozen[key] for key in documents.UPSTREAM.keys},
-        "assembled": {key: assembled[key] for key in documents.UPSTREAM.keys}
-        | {"bundleDigest": assembled["result"]["bundleDigest"], "frozenDigest": _frozen_digest(assembled)}
-        | {"ignoredAggregates": assembled["result"]["ignoredAggregates"]},
+        "assembled": assembled_extract(assembled),
     }
     inputs = {"frozenLabels": {"digest": frozen["digest"]}, "assembledBundle": {"digest": assembled["digest"]}}
     return _build(replay, inputs, made_at=made_at, policy=policy, round_name=round_name)
 
 
-def _frozen_digest(assembled: Artifact) -> str:
-    value: str = assembled["inputs"]["frozenLabels"]["digest"]
-    return value
+def assembled_extract(assembled: Artifact) -> Row:
+    """What metrics need of an assembled bundle besides its cases."""
+    return {
+        **{key: assembled[key] for key in documents.UPSTREAM.keys},
+        "bundleDigest": assembled["result"]["bundleDigest"],
+        "frozenDigest": assembled["inputs"]["frozenLabels"]["digest"],
+        "ignoredAggregates": assembled["result"]["ignoredAggregates"],
+    }
 
 
 _ASSEMBLED = Keyed(

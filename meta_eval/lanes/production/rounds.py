@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import file_receipt
 from meta_eval.evidence.errors import InputError, UsageError, VerificationError, WaitingError
 from meta_eval.evidence.files import private_folder, write_document
 from meta_eval.evidence.replay import load_verified
-from meta_eval.lanes.production.steps import REBUILDS, Step
+from meta_eval.lanes.production.steps import KEY_NAME, REBUILDS, Step
 
 _ROUND_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 INBOX: dict[str, tuple[str, ...]] = {
@@ -82,6 +83,16 @@ class Round:
         if len(found) > 1:
             raise InputError(str(found[1]), f"a second {name.replace('_', ' ')}", next_step="keep one of the two")
         return found[0]
+
+    def receipts(self) -> set[str]:
+        """The receipts of everything that people or an export put into the round."""
+        files = [path for names in INBOX.values() for name in names if (path := self.inbox / name).exists()]
+        return {file_receipt(path) for path in [*files, *self.private.glob("question-export-*.json")]}
+
+    def key_digest(self) -> str | None:
+        """SHA-256 of the round's pseudonym key, where it has one and we are shown it."""
+        key = self.private / KEY_NAME
+        return file_receipt(key) if key.is_file() else None
 
     def artifact_files(self, kind: str) -> list[Path]:
         """Every artifact of a kind, oldest first."""

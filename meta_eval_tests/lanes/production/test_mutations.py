@@ -128,6 +128,8 @@ _UNUSED_MANIFEST = """
     /replay/manifest/approval/evidenceUrl value
     /replay/manifest/approval/receiptSha256 value
     /replay/manifest/cases emptied
+    /replay/manifest/cases reversed
+    /replay/manifest/cases truncated
     /replay/manifest/cases/* doubled
     /replay/manifest/cases/* removed
     /replay/manifest/cases/* swapped
@@ -154,7 +156,9 @@ _BUNDLE = {
         /inputs/runKit/digest value
     """,
     ORDER: """
+        /replay/observations/observations reversed
         /replay/observations/observations/* swapped
+        /replay/reviews/reviews reversed
         /replay/reviews/reviews/* swapped
     """,
 }
@@ -185,12 +189,12 @@ SURVIVORS: dict[str, dict[str, str]] = {
     },
     "prepared-manifest ready": {
         INPUT: "/inputs/questionExport/receipt value",
-        ORDER: "/replay/export/cases/* swapped",
+        ORDER: "/replay/export/cases reversed\n/replay/export/cases/* swapped",
         GIVEN: "/replay/export/cases/*/normalizedLength value",
     },
     "prepared-manifest blocked": {
         INPUT: "/inputs/questionExport/receipt value",
-        ORDER: "/replay/export/cases/* swapped",
+        ORDER: "/replay/export/cases reversed\n/replay/export/cases/* swapped",
         GIVEN: "/replay/export/cases/*/normalizedLength value",
         BLOCKED: "/replay/export/cases/*/questionSha256 value",
     },
@@ -198,7 +202,7 @@ SURVIVORS: dict[str, dict[str, str]] = {
     "frozen-labels blocked": {
         INPUT: "/inputs/labels/receipt value",
         GIVEN: "/replay/prepared/madeAt value",
-        ORDER: "/replay/labels/cases/* swapped",
+        ORDER: "/replay/labels/cases reversed\n/replay/labels/cases/* swapped",
         BLOCKED: """
             /replay/labels/approval/approvedAt value
             /replay/labels/approval/evidenceUrl value
@@ -322,6 +326,9 @@ def _edits(value: Any, *, brief: bool) -> Iterator[tuple[str, Any]]:
         yield "type", replaced_by(None)
         yield "emptied", replaced_by(type(value)())
         yield "type", replaced_by([] if isinstance(value, dict) else {})
+    if isinstance(value, list) and len(value) > 1:
+        yield "reversed", replaced_by(value[::-1])
+        yield "truncated", replaced_by(value[:-1])
     yield "removed", lambda parent, key: parent.pop(key)
 
     def doubled(parent: Any, key: Any) -> None:

@@ -1,0 +1,55 @@
+"""A stage run again from the very files that its artifact names: what a replay alone cannot prove.
+
+Source: the evidence contract. Whoever edits a replay and rebuilds the artifact from it gets an honest artifact of
+inputs that nobody has. Where a round still holds the inputs that the artifact names, its stage is run again from them,
+at the artifact's own recorded time and under its policy, and must give the same artifact. Nothing is kept.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from meta_eval.evidence.artifacts import Artifact, made_at_ms
+from meta_eval.evidence.errors import MetaEvalError
+from meta_eval.lanes.production import question_export
+from meta_eval.lanes.production.policy import policy_of
+from meta_eval.lanes.production.rounds import Round
+from meta_eval.lanes.production.stages import STAGES
+from meta_eval.lanes.production.steps import KEY_NAME, Progress, Setting
+
+_STAGES = {stage.kind: stage for stage in STAGES}
+
+
+class _NothingKept(Round):
+    """A round that is read where it is, and whose question export goes elsewhere."""
+
+    def __init__(self, round_: Round, elsewhere: Path) -> None:
+        super().__init__(round_.folder.parent, round_.name)
+        self._elsewhere = elsewhere
+
+    def export_file(self, export_receipt: str) -> Path:
+        """A question export that is there is read; another one is not left behind."""
+        kept = super().export_file(export_receipt)
+        return kept if kept.exists() else self._elsewhere / kept.name
+
+
+def remade(round_: Round, artifact: Artifact, *, on_rows: Progress | None = None) -> Artifact | None:
+    """A verified artifact made again from the round's own files, or None where they are not the ones that it names.
+
+    Inputs that are gone, changed or withheld (an auditor may have no private folder) are for `broken_link` to judge.
+    """
+    stage = _STAGES.get(artifact["artifact"])
+    if stage is None or (stage.kind == question_export.KIND and not (round_.private / KEY_NAME).exists()):
+        return None
+    setting = Setting(made_at_ms(artifact), round_.name, policy_of(artifact), on_rows)
+    try:
+        if stage.sources(round_) != artifact["inputs"]:
+            return None
+        if stage.kind != question_export.KIND:
+            return stage.run(round_, setting).artifact
+        # Beside the round's own private files, for what is drafted there is as private as they are.
+        with tempfile.TemporaryDirectory(prefix=".remade-", dir=round_.private) as elsewhere:
+            return stage.run(_NothingKept(round_, Path(elsewhere)), setting).artifact
+    except (MetaEvalError, OSError):
+        return None  # an input that cannot be read or does not verify is refused by its own name
