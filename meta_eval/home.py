@@ -26,3 +26,8 @@ def rounds_folder() -> Path:
 def evidence_folder() -> Path:
     """The folder of the evidence store and its published copy."""
     return home_folder() / "evidence"
+
+
+def golden_runs_folder() -> Path:
+    """The folder that holds the verdicts of golden runs."""
+    return home_folder() / "golden-runs"

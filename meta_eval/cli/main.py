@@ -17,6 +17,7 @@ from meta_eval.evidence.errors import MetaEvalError
 _COMMANDS = {
     "attest-verdict": ("attest_verdict:attest", "Write a verdict as an in-toto Statement, signed if you have a key."),
     "explain": ("explain:explain", "Tell why a case counted as it did, by rule and row."),
+    "golden": ("golden:command", "The golden gate: did a change of an answerer break what worked?"),
     "keygen": ("attest_verdict:keygen", "Make a key pair for signing verdicts."),
     "lineage": ("explain:lineage", "Print the chain of a round, from raw log to verdict."),
     "production": ("production:command", "The production lane: from a consented query log to a verdict."),
