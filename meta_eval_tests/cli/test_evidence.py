@@ -153,16 +153,7 @@ def test_a_question_can_read_no_file_write_nothing_and_open_no_door(home: Path, 
     assert store.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "FROM duckdb_secrets()",
-        "CREATE TEMP TABLE mine AS SELECT 1 AS n; FROM mine",
-        "ATTACH ''",
-        "CHECKPOINT",
-        "VACUUM",
-    ],
-)
+@pytest.mark.parametrize("sql", ["CREATE TEMP TABLE mine AS SELECT 1 AS n; FROM mine", "CHECKPOINT", "VACUUM"])
 def test_what_a_question_may_do_for_itself_leaves_nothing(home: Path, sql: str) -> None:
     folder = home / "evidence"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
