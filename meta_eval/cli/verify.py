@@ -105,7 +105,9 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
     )
     for file, result, artifact in found:
         problem = None
-        if artifact is not None:
+        if artifact is not None and file.parent.name != artifact["artifact"]:
+            problem = ("kept in the folder of another kind", "/artifact")
+        elif artifact is not None:
             newest = file == round_.artifact_files(artifact["artifact"])[-1]
             problem = broken_link(artifact, around, file_name=file.name, newest=newest)
             if problem is None and (pointer := unlike_upstream(artifact, by_digest)) is not None:
@@ -118,8 +120,11 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
 def _made_otherwise(round_: Round, artifact: Artifact, result: dict[str, Any]) -> tuple[str, str] | None:
     """What an artifact says otherwise than its stage does when it is run again from the files at hand, or None."""
     logs = [path for name in INBOX["query_log"] if (path := round_.inbox / name).exists()]
-    with progress(logs[0]) if logs else nullcontext() as on_rows:
-        again = remade(round_, artifact, on_rows=on_rows)
+    try:
+        with progress(logs[0]) if logs else nullcontext() as on_rows:
+            again = remade(round_, artifact, on_rows=on_rows)
+    except VerificationError as error:
+        return error.rule, error.pointer
     result["madeAgain"] = again is not None
     if again is None or again["digest"] == artifact["digest"]:
         return None

@@ -82,6 +82,58 @@ ATTACKS = (
     "PRAGMA enable_external_access",
     "SELECT * FROM rows",
     "SELECT * FROM relation",
+    "FROM '{csv}'",
+    "FROM '{csv}' -- a comment behind it",
+    "SELECT/**/*/**/FROM/**/'{csv}'",
+    "FROM 'file://{csv}'",
+    "FROM 'https://evidence.example/rows.parquet'",
+    "SELECT * FROM read_csv_auto('{csv}')",
+    "SELECT * FROM sniff_csv('{csv}')",
+    "SELECT * FROM read_blob('{csv}')",
+    "SELECT * FROM read_json('{csv}')",
+    "SELECT * FROM read_ndjson_objects('{csv}')",
+    "SELECT * FROM read_parquet('{csv}')",
+    "SELECT * FROM parquet_metadata('{csv}')",
+    "SELECT * FROM read_duckdb('{store}')",
+    "SELECT (SELECT content FROM read_text('{csv}'))",
+    "WITH stolen AS (FROM read_text('{csv}')) FROM stolen",
+    "SELECT 1; SELECT * FROM read_text('{csv}')",
+    "SELECT 1; COPY artifacts TO '{out}'",
+    "COPY artifacts FROM '{csv}'",
+    "COPY artifacts TO '{out}' (FORMAT parquet)",
+    "EXPORT DATABASE '{out}' (FORMAT csv)",
+    "IMPORT DATABASE '{out}'",
+    "ATTACH '{store}' AS again",
+    "ATTACH '{store}' AS again (READ_WRITE)",
+    "PREPARE p AS COPY artifacts TO '{out}'; EXECUTE p",
+    "EXECUTE nothing",
+    "EXPLAIN ANALYZE COPY artifacts TO '{out}'",
+    "FROM query('COPY artifacts TO ''{out}''')",
+    "FROM query('FROM read_text(''{csv}'')')",
+    "FROM query_table('{csv}')",
+    "INSTALL spatial FROM community",
+    "LOAD '{out}'",
+    "UPDATE EXTENSIONS",
+    "CREATE SECRET s (TYPE http)",
+    "CREATE MACRO m() AS 1",
+    "CREATE SCHEMA s",
+    "CREATE SEQUENCE s",
+    "CREATE OR REPLACE VIEW metric_disagreements AS SELECT 1",
+    "ALTER TABLE metrics ADD COLUMN note VARCHAR",
+    "TRUNCATE metrics",
+    "COMMENT ON TABLE metrics IS 'mine'",
+    "SET GLOBAL enable_external_access = true",
+    "RESET lock_configuration",
+    "SET secret_directory = '{out}'",
+    "SET temp_directory = '{out}'",
+    "SET log_query_path = '{out}'",
+    "SET autoload_known_extensions = true",
+    "PRAGMA enable_profiling = 'json'",
+    "PRAGMA profiling_output = '{out}'",
+    "SELECT getenv('HOME')",
+    "CALL pragma_database_size(); COPY artifacts TO '{out}'",
+    "FROM duckdb_secrets()",
+    "ATTACH ''",
     "FROM nowhere",
     "not SQL at all",
 )
@@ -91,11 +143,35 @@ ATTACKS = (
 def test_a_question_can_read_no_file_write_nothing_and_open_no_door(home: Path, tmp_path: Path, sql: str) -> None:
     store = home / "evidence" / "analyst.duckdb"
     before = store.read_bytes()
-    done = call("query", sql.format(out=tmp_path / "out"), home=home, expect=2)
+    (tmp_path / "secret.csv").write_text("a,b\ncanary,2\n")
+    places = {"out": tmp_path / "out", "csv": tmp_path / "secret.csv", "store": store.with_name("evidence.duckdb")}
+    done = call("query", sql.format(**places), home=home, expect=2)
     assert "the question was refused" in done.stderr
+    assert "canary" not in done.stderr
     assert done.stdout == ""
     assert not (tmp_path / "out").exists()
     assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize("sql", ["CREATE TEMP TABLE mine AS SELECT 1 AS n; FROM mine", "CHECKPOINT", "VACUUM"])
+def test_what_a_question_may_do_for_itself_leaves_nothing(home: Path, sql: str) -> None:
+    folder = home / "evidence"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    call("query", sql, home=home)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_an_answer_is_never_written_over_a_file_or_through_a_link(home: Path, tmp_path: Path) -> None:
+    mine, link = tmp_path / "mine", tmp_path / "link.parquet"
+    mine.write_text("mine")
+    link.symlink_to(mine)
+    dangling = tmp_path / "dangling.parquet"
+    dangling.symlink_to(tmp_path / "elsewhere")
+    for target in (mine, link, dangling, home / "evidence" / "analyst.duckdb"):
+        before = target.read_bytes() if target.exists() else None
+        assert "holds other contents" in call("query", "--parquet", target, "SELECT 1", home=home, expect=2).stderr
+        assert (target.read_bytes() if target.exists() else None) == before
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_every_table_view_and_column_is_described(home: Path) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from meta_eval.evidence.artifacts import digest_of
-from meta_eval.evidence.canonical import digest
+from meta_eval.evidence.artifacts import digest_of, made_at_ms
+from meta_eval.evidence.canonical import digest, file_receipt
+from meta_eval.evidence.chronology import written_instant
 from meta_eval.lanes import catalogue
-from meta_eval.lanes.production import rounds, stages
+from meta_eval.lanes.production import metrics, rounds, stages
+from meta_eval.lanes.production.policy import CURRENT_POLICY
 from meta_eval.lanes.production.rehearsal.play import Script, play
 from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.steps import Setting
@@ -185,6 +187,39 @@ def test_another_pseudonym_key_than_the_rounds_is_noticed(home: Path) -> None:
     rebuild(artifact_file(home, "question-export"), lambda a: a["inputs"]["pseudonymKey"].update(digest="ab" * 32))
     reason = "made under another pseudonym key than the round's at /inputs/pseudonymKey/digest"
     assert refused(home)["question-export"] == reason
+
+
+def test_a_forged_bundle_cannot_hide_behind_the_newest(home: Path) -> None:
+    # Dated before the honest one, it is not the newest of its stage; the verdict that is names it.
+    honest = artifact_file(home, "assembled-bundle")
+    forged = json.loads(honest.read_text())
+    forged["replay"]["observations"]["observations"][3]["latencyMs"] = 1
+    forged["madeAt"] = written_instant(made_at_ms(forged) - 1)
+    forged = catalogue.REBUILDS["assembled-bundle"](forged)
+    assert forged["status"] == "ready"
+    honest.with_name(rounds.artifact_name(forged)).write_text(json.dumps(forged))
+    frozen = json.loads(artifact_file(home, "frozen-labels").read_text())
+    path = artifact_file(home, "production-metrics")
+    made_at = made_at_ms(json.loads(path.read_text()))
+    verdict = metrics.evaluate(frozen, forged, made_at=made_at, policy=CURRENT_POLICY, round_name="r-1")
+    path.unlink()
+    path.with_name(rounds.artifact_name(verdict)).write_text(json.dumps(verdict))
+    reason = "made from something else than what its round holds now at /inputs/assembledBundle/digest"
+    assert refused(home) == {"production-metrics": reason}
+
+
+def test_a_file_that_no_stage_can_read_proves_nothing(home: Path) -> None:
+    reviews = home / "rounds" / "r-1" / "inbox" / "reviews.json"
+    reviews.write_text("no JSON at all")
+    receipt = file_receipt(reviews)
+    rebuild(artifact_file(home, "assembled-bundle"), lambda a: a["inputs"]["reviews"].update(receipt=receipt))
+    assert refused(home)["assembled-bundle"] == "its stage cannot be run again on what it names at /inputs"
+
+
+def test_an_artifact_lies_in_the_folder_of_its_kind(home: Path) -> None:
+    path = artifact_file(home, "production-metrics")
+    path.rename(artifact_file(home, "run-kit").with_name(path.name))
+    assert refused(home)["run-kit"] == "kept in the folder of another kind at /artifact"
 
 
 def test_verifying_leaves_nothing_behind(home: Path) -> None:

@@ -11,13 +11,15 @@ import tempfile
 from pathlib import Path
 
 from meta_eval.evidence.artifacts import Artifact, made_at_ms
-from meta_eval.evidence.errors import MetaEvalError
+from meta_eval.evidence.errors import MetaEvalError, VerificationError
+from meta_eval.evidence.replay import first_difference
 from meta_eval.lanes.production import question_export
 from meta_eval.lanes.production.policy import policy_of
 from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.stages import STAGES
 from meta_eval.lanes.production.steps import KEY_NAME, Progress, Setting
 
+SCRATCH = "meta-eval-remade-"
 _STAGES = {stage.kind: stage for stage in STAGES}
 
 
@@ -35,21 +37,26 @@ class _NothingKept(Round):
 
 
 def remade(round_: Round, artifact: Artifact, *, on_rows: Progress | None = None) -> Artifact | None:
-    """A verified artifact made again from the round's own files, or None where they are not the ones that it names.
+    """The newest artifact of its stage made again from the round's own files; None where its key is withheld.
 
-    Inputs that are gone, changed or withheld (an auditor may have no private folder) are for `broken_link` to judge.
+    The newest one must rest on what is newest before it. An older one could be forged with inputs that nobody can ask
+    for any more, and the newest be made from that.
+
+    Raises:
+        VerificationError: it names other inputs than its stage would take now, or its stage cannot be run on them.
     """
-    stage = _STAGES.get(artifact["artifact"])
+    stage, source = _STAGES.get(artifact["artifact"]), artifact["artifact"]
     if stage is None or (stage.kind == question_export.KIND and not (round_.private / KEY_NAME).exists()):
         return None
     setting = Setting(made_at_ms(artifact), round_.name, policy_of(artifact), on_rows)
     try:
-        if stage.sources(round_) != artifact["inputs"]:
-            return None
+        if (pointer := first_difference(artifact["inputs"], stage.sources(round_), "/inputs")) is not None:
+            raise VerificationError(source, "made from something else than what its round holds now", pointer)
         if stage.kind != question_export.KIND:
             return stage.run(round_, setting).artifact
-        # Beside the round's own private files, for what is drafted there is as private as they are.
-        with tempfile.TemporaryDirectory(prefix=".remade-", dir=round_.private) as elsewhere:
+        with tempfile.TemporaryDirectory(prefix=SCRATCH) as elsewhere:  # as private as the scan's own drafts
             return stage.run(_NothingKept(round_, Path(elsewhere)), setting).artifact
+    except VerificationError:
+        raise
     except (MetaEvalError, OSError):
-        return None  # an input that cannot be read or does not verify is refused by its own name
+        raise VerificationError(source, "its stage cannot be run again on what it names", "/inputs") from None

@@ -17,7 +17,8 @@ import numpy as np
 
 from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
-from meta_eval.evidence.errors import InputError
+from meta_eval.evidence.documents import SHA256
+from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.statistics import BOOTSTRAP_DRAWS, Ratio, bootstrap_95, wilson_95
 from meta_eval.lanes.sessions.judge import QUESTIONS, parsed_reply
 from meta_eval.lanes.sessions.verdicts import STATUSES
@@ -80,8 +81,23 @@ def calibration(
 
 
 def rebuild(artifact: Artifact) -> Artifact:
-    """The calibration from its replay."""
-    return _artifact(artifact["replay"], made_at_ms(artifact), artifact["inputs"])
+    """The calibration from its replay. Raises VerificationError where the replay is not as this stage writes it."""
+    replay = artifact["replay"]
+    cases = replay.get("cases")
+    if replay.keys() != {"cases"} or not isinstance(cases, list) or not all(map(_is_kept, cases)):
+        raise VerificationError(KIND, "a replay that no calibration keeps", "/replay")
+    if len({case["caseId"] for case in cases}) != len(cases):
+        raise VerificationError(KIND, "a repeated case", "/replay/cases")
+    return _artifact(replay, made_at_ms(artifact), artifact["inputs"])
+
+
+def _is_kept(case: object) -> bool:
+    """Whether a case of a replay holds these keys and values and no other: nothing may be planted in one."""
+    if not isinstance(case, dict) or case.keys() != {"caseId", "sliceDigest", "expected", "given"}:
+        return False
+    words = isinstance(case["caseId"], str) and SHA256.rule_broken(case["sliceDigest"]) is None
+    statuses = _is_expected(case["expected"]) and _is_expected(case["given"])
+    return words and statuses and case["given"].keys() <= case["expected"].keys()
 
 
 def _artifact(replay: Mapping[str, Any], made_at: int, inputs: Mapping[str, Mapping[str, str]]) -> Artifact:
