@@ -34,10 +34,17 @@ class Scored:
         return made_record(self.session_id, self.facts.kpis, self.dimensions, self.facts.line.host_class, made)
 
 
-def score_one(ledger: Ledger, rubric: Rubric, session_id: str | None = None) -> Scored:
-    """Score the named session, or the one that the cascade finds. Raises SessionResolutionError."""
-    resolved = resolve(ledger, session_id)
-    return _scored(FactFinder(ledger), rubric, resolved)
+def score_one(source: Ledger | FactFinder, rubric: Rubric, session_id: str | None = None) -> Scored:
+    """Score the named session, or the one that the cascade finds.
+
+    Args:
+        source: a ledger, or its fact finder where sessions are asked for one after the other: indexes are built once.
+
+    Raises:
+        SessionResolutionError: no session can be scored as asked.
+    """
+    finder = source if isinstance(source, FactFinder) else FactFinder(source)
+    return _scored(finder, rubric, resolve(finder.ledger, session_id))
 
 
 def score_all(ledger: Ledger, rubric: Rubric) -> Iterator[Scored]:
