@@ -175,7 +175,9 @@ def test_a_session_ledger_that_cannot_be_read_is_named_without_a_traceback(desk:
     folder = tmp_path / "broken"
     (folder / "sessions.jsonl").mkdir(parents=True)
     assert "sessions.jsonl" in desk.run("sessions", "score", "--metrics-dir", str(folder), expect=2)
-    assert "no session record" in desk.run("sessions", "score", "--metrics-dir", str(tmp_path / "none"), expect=1)
+    assert "there is no sessions.jsonl" in desk.run(
+        "sessions", "score", "--metrics-dir", str(tmp_path / "none"), expect=1
+    )
 
 
 def test_the_only_ledger_need_not_be_named(desk: Desk) -> None:

@@ -14,13 +14,16 @@ import pytest
 dg = pytest.importorskip("dagster")
 
 from meta_eval.defs.resources import MetaEvalHome  # noqa: E402
+from meta_eval.defs.sessions import checks as session_checks  # noqa: E402
 from meta_eval.defs.sessions import growth, sessions_lane  # noqa: E402
 from meta_eval.defs.sessions.assets import key  # noqa: E402
 from meta_eval.defs.sessions.jobs import score_ledger_job  # noqa: E402
 from meta_eval.defs.sessions.sensors import ledger_sensor  # noqa: E402
+from meta_eval.evidence.artifacts import Blocker  # noqa: E402
 from meta_eval.evidence.store import EvidenceStore  # noqa: E402
+from meta_eval.lanes.sessions import evidence_rows  # noqa: E402
 from meta_eval.lanes.sessions.journal import read_journal  # noqa: E402
-from meta_eval.lanes.sessions.ledgers import LedgerFolder  # noqa: E402
+from meta_eval.lanes.sessions.ledgers import Kept, LedgerFolder  # noqa: E402
 
 DEMO = Path(__file__).resolve().parents[2] / "data" / "sessions-demo"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -155,6 +158,42 @@ def test_no_session_id_and_no_evidence_reaches_dagsters_log(line: Line) -> None:
     told += "".join(str(entry) for result in results for entry in line.instance.all_logs(result.run_id))
     assert "canary" not in told
     assert "demo-red-gates" not in told
+
+
+def test_a_verdict_that_sql_finds_otherwise_fails_the_agreement_and_so_do_no_rows(line: Line) -> None:
+    line.ledger("demo")
+    kept = LedgerFolder(line.home / "ledgers", "demo").keep_scored("v2", 1_787_000_000_000)
+    tables = dict(evidence_rows.tables_of(kept.artifact))
+    honest = EvidenceStore(line.home / "honest", [evidence_rows.SCHEMA])
+    honest.load(kept.artifact, tables)
+    assert session_checks.agreement(kept.artifact, honest).passed
+    empty = EvidenceStore(line.home / "empty", [evidence_rows.SCHEMA])
+    empty.load(kept.artifact, {})
+    assert not session_checks.agreement(kept.artifact, empty).passed
+    rows = tables["session_dimensions"].to_pylist()
+    rows[0]["status"] = "fail" if rows[0]["status"] != "fail" else "pass"
+    schema = tables["session_dimensions"].schema
+    tables["session_dimensions"] = tables["session_dimensions"].from_pylist(rows, schema=schema)
+    forged = EvidenceStore(line.home / "forged", [evidence_rows.SCHEMA])
+    forged.load(kept.artifact, tables)
+    assert not session_checks.agreement(kept.artifact, forged).passed
+    silent = {**kept.artifact, "result": {**kept.artifact["result"], "verdicts": []}}
+    assert not session_checks.agreement(silent | {"digest": "0" * 64}, empty).passed
+
+
+def test_the_other_checks_fail_where_what_they_check_does(line: Line) -> None:
+    folder = line.ledger("demo")
+    line.run("demo")
+    journal = read_journal(folder / "eval.jsonl")
+    assert session_checks.journal_complete(journal, journal.records, []).passed
+    assert not session_checks.journal_complete(journal, journal.records, journal.records[:1]).passed
+    assert not session_checks.journal_complete(journal, [], []).passed
+    assert session_checks.contracts_hold([]).passed
+    assert not session_checks.contracts_hold([Blocker("repeated", "session_records.line")]).passed
+    kept = LedgerFolder(line.home / "ledgers", "demo").keep_scored("v2", 1_787_000_000_000)
+    assert session_checks.replays(kept).passed
+    assert not session_checks.replays(Kept({**kept.artifact, "digest": "0" * 64}, kept.path, reused=False)).passed
+    assert not session_checks.replays(Kept(kept.artifact, kept.path.with_name("gone.json"), reused=False)).passed
 
 
 def age(folder: Path, seconds: int) -> None:

@@ -94,7 +94,7 @@ def scored_metadata(kept: Kept, home: MetaEvalHome) -> Metadata:
         "rubric": result["rubricVersion"],
         "rubric sha256": artifact["inputs"]["rubric"]["receipt"],
         "dagster/row_count": result["sessionCount"],
-        "sessions not finished or abandoned": result["notEligible"],
+        "sessions abandoned, or not finished": result["notEligible"],
         "records without a usable id": result["withoutUsableId"],
         "verdicts": verdicts,
         "blockers": blockers_table(artifact["blockers"]),

@@ -71,7 +71,7 @@ class FactFinder:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.peer_index = PeerIndex(ledger.lines)
-        self._signals = SignalIndex(ledger.events.signals)
+        self._signals = SignalIndex(ledger.events.signals, ledger.events.ties.keys())
         self._kinds = tuple(sorted(self._signals.kinds))
         self._raw_ids: defaultdict[str, list[str]] = defaultdict(list)
         for raw_id, session_ids in ledger.events.ties.items():

@@ -142,6 +142,10 @@ def _read_events(folder: Path, collector: _Collector, *, rotated: bool) -> tuple
     stream.state = _state([reading.state for reading in readings], stream.objects)
     if not stream.is_measurable:
         stream.signals, stream.ties = [], {}
+    for place, signal in enumerate(stream.signals):
+        # A raw id that no event ties to a session names nobody, and may be as long as its line.
+        if signal.raw_id is not None and signal.raw_id not in stream.ties:
+            stream.signals[place] = replace(signal, raw_id=None)
     return stream, collector.hosts
 
 

@@ -14,11 +14,15 @@ from meta_eval.evidence.canonical import digest
 from meta_eval.lanes.sessions.record import Record, title
 
 _STYLE = (
+    ":root{color-scheme:light dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;"
     "background:#fff}table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{text-align:left;padding:.4rem .6rem;"
-    "border-bottom:1px solid #ccc;vertical-align:top;overflow-wrap:anywhere}.s{font-weight:600;white-space:nowrap}"
+    "border-bottom:1px solid #ccc;vertical-align:top;overflow-wrap:break-word}"
+    "td:last-child,h1,p{overflow-wrap:anywhere}.s{font-weight:600;white-space:nowrap}"
     ".pass{color:#14622a}.fail{color:#a11212}.not-applicable{color:#555}.cannot-determine{color:#7a4d00}"
     ".note{color:#555;font-size:.9rem}"
+    "@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#181818}th,td{border-color:#444}"
+    ".pass{color:#6fcf8b}.fail{color:#ff8a80}.not-applicable,.note{color:#aaa}.cannot-determine{color:#e8b45a}}"
 )
 
 

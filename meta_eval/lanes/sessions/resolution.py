@@ -41,7 +41,8 @@ def resolve(ledger: Ledger, session_id: str | None) -> Resolved:
         SessionResolutionError: `no-records`, `not-found`, `abandoned` or `none-eligible`.
     """
     if not ledger.lines:
-        raise SessionResolutionError("no-records", "sessions.jsonl holds no session record; check --metrics-dir")
+        found = "there is no sessions.jsonl" if ledger.sessions.state == "absent" else "sessions.jsonl holds no record"
+        raise SessionResolutionError("no-records", f"{found}; check --metrics-dir or --ledger")
     return _named(ledger, session_id) if session_id else _newest(ledger.lines)
 
 

@@ -34,31 +34,26 @@ class Scored:
         return made_record(self.session_id, self.facts.kpis, self.dimensions, self.facts.line.host_class, made)
 
 
-class Scorer:
-    """The sessions of one ledger under one rubric, over indexes that are built once."""
+def score_one(source: Ledger | FactFinder, rubric: Rubric, session_id: str | None = None) -> Scored:
+    """Score the named session, or the one that the cascade finds.
 
-    def __init__(self, ledger: Ledger, rubric: Rubric) -> None:
-        self._ledger, self._rubric, self._finder = ledger, rubric, FactFinder(ledger)
+    Args:
+        source: a ledger, or its fact finder where sessions are asked for one after the other: indexes are built once.
 
-    def one(self, session_id: str | None = None) -> Scored:
-        """The named session, or the one that the cascade finds. Raises SessionResolutionError."""
-        return self._scored(resolve(self._ledger, session_id))
-
-    def every(self) -> Iterator[Scored]:
-        """Every eligible session, in the ledger's order."""
-        for line in eligible(self._ledger):
-            yield self._scored(Resolved(line, "explicit"))
-
-    def _scored(self, resolved: Resolved) -> Scored:
-        facts = self._finder.facts_of(resolved.line)
-        return Scored(resolved, facts, self._rubric.dimensions_of(facts))
-
-
-def score_one(ledger: Ledger, rubric: Rubric, session_id: str | None = None) -> Scored:
-    """Score the named session, or the one that the cascade finds. Raises SessionResolutionError."""
-    return Scorer(ledger, rubric).one(session_id)
+    Raises:
+        SessionResolutionError: no session can be scored as asked.
+    """
+    finder = source if isinstance(source, FactFinder) else FactFinder(source)
+    return _scored(finder, rubric, resolve(finder.ledger, session_id))
 
 
 def score_all(ledger: Ledger, rubric: Rubric) -> Iterator[Scored]:
     """Score every eligible session, in the ledger's order."""
-    return Scorer(ledger, rubric).every()
+    finder = FactFinder(ledger)
+    for line in eligible(ledger):
+        yield _scored(finder, rubric, Resolved(line, "explicit"))
+
+
+def _scored(finder: FactFinder, rubric: Rubric, resolved: Resolved) -> Scored:
+    facts = finder.facts_of(resolved.line)
+    return Scored(resolved, facts, rubric.dimensions_of(facts))

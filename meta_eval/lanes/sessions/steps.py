@@ -128,7 +128,9 @@ def found_record(metrics: Metrics, run_id: str, rubric: str | None = None) -> Re
         runs = [record for record in runs if record["rubric_version"] == version_named(rubric).name]
     if not runs:
         raise InputError(
-            str(metrics.journal), "no record of this run id", next_step="`meta-eval sessions trend` lists them"
+            str(metrics.journal),
+            "no record of this run id",
+            next_step="`sessions score` prints it, and each line of the journal has its run_id",
         )
     if len({record["rubric_version"] for record in runs}) > 1:
         raise InputError(str(metrics.journal), "records of this run id under several rubrics", next_step="add --rubric")
@@ -148,7 +150,9 @@ def verified_runs(metrics: Metrics, run_id: str) -> list[tuple[Record, list[Diff
     runs = read_journal(metrics.journal).runs(run_id)
     if not runs:
         raise InputError(
-            str(metrics.journal), "no record of this run id", next_step="`meta-eval sessions trend` lists them"
+            str(metrics.journal),
+            "no record of this run id",
+            next_step="`sessions score` prints it, and each line of the journal has its run_id",
         )
     ledgers: dict[str, Ledger] = {}
 

@@ -6,8 +6,9 @@ bisection, so that S sessions over E events cost (S + E) log(S + E), not S times
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from meta_eval.lanes.sessions.lines import SessionLine
@@ -55,22 +56,31 @@ class PeerIndex:
         return list(dict.fromkeys(line.owner for line in found))
 
 
-class SignalIndex:
-    """The stream's signals by instant, with running totals."""
+def _instants(signals: Iterable[Signal]) -> array[int]:
+    return array("q", (signal.at_ms or 0 for signal in signals))
 
-    def __init__(self, signals: Sequence[Signal]) -> None:
-        timed = sorted((s for s in signals if s.at_ms is not None), key=lambda s: (s.at_ms or 0, s.file, s.line))
-        self._timed, self._timed_at = timed, [s.at_ms or 0 for s in timed]
+
+class SignalIndex:
+    """The stream's signals by instant, with running totals.
+
+    Of raw ids only those that are asked about are counted: a stream may have as many as it has guards, and nearly all
+    are nobody's.
+    """
+
+    def __init__(self, signals: Sequence[Signal], raw_ids: Collection[str] = ()) -> None:
+        # Equal instants stay in the order of reading. Arrays, for a stream may hold millions of signals.
+        timed = sorted((s for s in signals if s.at_ms is not None), key=lambda s: s.at_ms or 0)
+        self._timed, self._timed_at = timed, _instants(timed)
         gates = [s for s in timed if s.outcome is not None]
-        self._gates = [s.at_ms or 0 for s in gates]
-        self._red = [0, *accumulate(s.outcome == "red" for s in gates)]
-        self._odd = [0, *accumulate(s.outcome == "odd" for s in gates)]
+        self._gates = _instants(gates)
+        self._red = array("q", accumulate((s.outcome == "red" for s in gates), initial=0))
+        self._odd = array("q", accumulate((s.outcome == "odd" for s in gates), initial=0))
         self._full = [s for s in gates if s.kind == "full_gate"]
-        self._full_at = [s.at_ms or 0 for s in self._full]
-        self._guards = {kind: [s.at_ms or 0 for s in timed if s.kind == kind] for kind in GUARDS}
+        self._full_at = _instants(self._full)
+        self._guards = {kind: _instants(s for s in timed if s.kind == kind) for kind in GUARDS}
         self._by_raw_id: dict[str, dict[str, int]] = {}
         for signal in signals:
-            if signal.raw_id is not None:
+            if signal.raw_id in raw_ids and signal.raw_id is not None:
                 counts = self._by_raw_id.setdefault(signal.raw_id, dict.fromkeys(GUARDS, 0))
                 counts[signal.kind] += 1
         self.kinds = {signal.kind for signal in signals}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,10 @@ def test_the_journal_is_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "eval.jsonl"
     append(path, [record()])
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_append_is_on_the_disk_before_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, sizes = tmp_path / "eval.jsonl", []
+    monkeypatch.setattr("os.fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    append(path, [record("a"), record("b")])
+    assert path.stat().st_size in sizes

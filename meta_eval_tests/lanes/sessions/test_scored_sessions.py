@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from meta_eval.lanes.sessions.projection import document_of, ledger_of
 from meta_eval.lanes.sessions.record import RecordError
 from meta_eval.lanes.sessions.rubric import VERSIONS
 from meta_eval.lanes.sessions.scored_sessions import scored_sessions
-from meta_eval.lanes.sessions.scoring import Scorer, score_all, score_one
+from meta_eval.lanes.sessions.scoring import score_all, score_one
 from meta_eval.lanes.sessions.steps import REBUILDS, Metrics, scored_artifact
 from meta_eval_tests.lanes.sessions.ledgers import MADE, RUBRICS, SHARED, event, folder, gate, session
 from meta_eval_tests.lanes.sessions.ledgers import ledger_of as read
@@ -108,26 +106,6 @@ def test_sql_batch_and_single_agree_on_every_session(tmp_path: Path, rubric: str
     assert recomputed == sum(map(len, batch.values()))
     seen = {status for (status,) in store.rows("SELECT DISTINCT status FROM session_dimensions")}
     assert seen == {"pass", "fail", "not-applicable", "cannot-determine"}
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="the shared oracle is absent")
-@pytest.mark.parametrize("rubric", ["v1", "v2"])
-def test_sql_batch_and_single_agree_on_every_session_of_the_large_ledger(tmp_path: Path, rubric: str) -> None:
-    path, sizes = tmp_path / "metrics", ["--sessions", "5000", "--events", "500000"]
-    subprocess.run([sys.executable, SHARED / "oracle" / "gen_large.py", path, *sizes], check=True, capture_output=True)
-    artifact = artifact_of(path, rubric)
-    statuses = {each["sessionId"]: each["statuses"] for each in artifact["result"]["verdicts"]}
-    assert len(statuses) > 4000
-    scorer = Scorer(read(path, rubric), RUBRICS[rubric])
-    single = {name: scorer.one(name).dimensions for name in statuses}
-    assert single == {each.session_id: each.dimensions for each in scorer.every()}
-    assert {name: {each["id"]: each["status"] for each in found} for name, found in single.items()} == statuses
-    store = stored(tmp_path / "store", artifact)
-    assert store.rows("SELECT * FROM session_verdict_disagreements") == []
-    in_sql = store.rows("SELECT session_id, dimension, status FROM recomputed_session_verdicts")
-    assert {(name, each): status for name, each, status in in_sql} == {
-        (name, each): status for name, found in statuses.items() for each, status in found.items()
-    }
 
 
 def test_every_scored_session_has_its_dimensions_kpis_and_window(tmp_path: Path) -> None:

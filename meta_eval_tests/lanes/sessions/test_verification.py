@@ -120,3 +120,11 @@ def test_a_session_that_the_ledger_lost_is_drift(metrics: Metrics) -> None:
     record = record_of(metrics, "v1")
     (metrics.folder / "sessions.jsonl").write_text("", encoding="utf-8")
     assert [each["id"] for each in differing(metrics, record)] == ["(ledger)"]
+
+
+def test_a_verdict_told_twice_or_in_another_order_is_drift(metrics: Metrics) -> None:
+    record = record_of(metrics, "v1")
+    twice = record | {"dimensions": [*record["dimensions"], record["dimensions"][0]]}
+    turned = record | {"dimensions": record["dimensions"][::-1]}
+    for changed in (twice, turned):
+        assert differing(metrics, changed) != []
