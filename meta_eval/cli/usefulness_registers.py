@@ -19,6 +19,7 @@ from meta_eval.lanes.usefulness.custody import FOLLOW_UPS, look_at
 from meta_eval.lanes.usefulness.ledger import ledger_of
 from meta_eval.lanes.usefulness.stage import Setting
 from meta_eval.lanes.usefulness.studies import Study
+from meta_eval.lanes.usefulness.study import codes_of, extract
 
 _STUDY = click.option("--study", "study_name", required=True, metavar="NAME", help="The study's name and folder.")
 
@@ -64,9 +65,11 @@ def _told(chain: Register) -> dict[str, Any]:
 @options.clock("--timestamp")
 def record(study_name: str, event: str, input: Path | None, made_at: int) -> None:  # noqa: A002
     """Record what followed a failed acceptance, by digest."""
-    document = _document(input, shapes.FOLLOW_UP)
+    document, place = _document(input, shapes.FOLLOW_UP), _place(study_name)
+    if document["byCode"] not in codes_of(extract(steps.declared_study(place))):
+        raise UsageError("only somebody who holds a role in the study tells what followed it")
     body = {"by": document["byCode"], "digest": digest(document), "evidenceDigest": document["evidenceDigest"]}
-    entry = _place(study_name).register.append(event, body, at_ms=made_at)
+    entry = place.register.append(event, body, at_ms=made_at)
     click.echo(f"recorded  {event}  entry {entry['seq']}  {entry['digest']}")
 
 

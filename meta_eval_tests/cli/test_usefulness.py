@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 
 from meta_eval.cli.main import cli
 from meta_eval.evidence.canonical import canonical_bytes, digest
-from meta_eval.evidence.chronology import written_instant
+from meta_eval.evidence.chronology import instant_ms, written_instant
 from meta_eval.evidence.errors import InputError, MetaEvalError, UsageError, VerificationError
+from meta_eval.lanes import catalogue
 from meta_eval.lanes.usefulness import report, steps
 from meta_eval.lanes.usefulness.hiding import text_digest
 from meta_eval.lanes.usefulness.rehearsal import people
@@ -227,6 +228,10 @@ def test_a_failed_attempt_must_be_followed_up(home: Path) -> None:
     paper = {"version": 1, "byCode": "OWN-5N", "evidenceDigest": people.sha("x"), "statement": "Invented: one cause."}
     source = put(home / "note.json", paper)
     events = ("shared-cause-diagnosis", "bounded-development-experiment", "unsealed-falsification-challenge")
+    stranger = put(home / "stranger.json", {**paper, "byCode": "NOB-2X"})
+    refused = call("register", "record", "--study", "first", "--event", events[0], "--input", str(stranger))
+    assert "holds a role" in str(refused.exception)
+    assert "NOB-2X" not in str(refused.exception)
     for event in events:
         result = call("register", "record", "--study", "first", "--event", event, "--input", str(source))
         assert result.exit_code == 0, result.output
@@ -267,6 +272,51 @@ def test_an_artifact_that_was_replaced_is_named(home: Path) -> None:
     assert isinstance(call("register", "verify", "--study", "spring").exception, VerificationError)
     path.unlink()
     assert "is gone" in str(call("register", "verify", "--study", "spring").exception)
+
+
+def _verify(*words: str, exit_code: int) -> dict[str, str]:
+    """What `meta-eval verify` refuses, by the name of the file's kind, and why."""
+    result = CliRunner().invoke(cli, ["verify", *words, "--json"])
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    told = json.loads(result.output)["artifacts"]
+    return {"/".join(Path(row["path"]).parts[-2:-1]): row["reason"] for row in told if not row["verified"]}
+
+
+def test_verify_covers_a_study_by_name_and_among_all(home: Path) -> None:
+    desk = Desk(home)
+    desk.to_the_freeze()
+    assert _verify("--study", "spring", exit_code=0) == {}
+    assert _verify("--all", exit_code=0) == {}
+    path = next((desk.folder / "artifacts" / "study-freeze").glob("*.json"))
+    honest = path.read_bytes()
+    path.write_bytes(honest.replace(b'"mostAttempts":2', b'"mostAttempts":3'))
+    for words in (("--study", "spring"), ("--all",)):
+        assert set(_verify(*words, exit_code=1)) == {"study-freeze", "artifacts"}
+    path.write_bytes(honest)
+    register = desk.folder / "register.jsonl"
+    register.write_bytes(b"".join(register.read_bytes().splitlines(keepends=True)[1:]))
+    assert set(_verify("--all", exit_code=1)) == {"spring"}
+
+
+def test_verify_refuses_a_forged_freeze_that_its_rewritten_register_names(home: Path) -> None:
+    desk = Desk(home)
+    desk.to_the_freeze()
+    path = next((desk.folder / "artifacts" / "study-freeze").glob("*.json"))
+    artifact = json.loads(path.read_bytes())
+    artifact["replay"]["study"]["roles"]["owner"]["code"] = "OWN-9Z"
+    forged = catalogue.REBUILDS["study-freeze"](artifact)
+    path.unlink()
+    put(path, forged)
+    register = desk.folder / "register.jsonl"
+    lines = [json.loads(line) for line in register.read_bytes().splitlines()]
+    lines[-1]["body"]["digest"] = forged["digest"]
+    body = [(line["event"], line["body"], instant_ms(line["at"])) for line in lines]
+    register.unlink()
+    register.with_name("register.jsonl.head").unlink()
+    for event, kept, at in body:
+        Study(home / "studies", "spring").register.append(event, kept, at_ms=at)
+    told = _verify("--study", "spring", exit_code=1)
+    assert told == {"study-freeze": "keeps something else than what is on record at /replay/study/roles/owner/code"}
 
 
 def test_what_cannot_be_used_is_refused_without_an_echo(home: Path) -> None:

@@ -74,20 +74,24 @@ def adjudicate(
         sheet_digest: the digest of the sheet that the adjudicator was given.
     """
     _, kept = read_hidden(document, shapes.ADJUDICATION, key, subject="adjudication")
-    extracts = [
-        {**extract_of(scored), "rows": [{**_place(row), "useful": row["useful"]} for row in extract_of(scored)["rows"]]}
-        for scored in scores
-    ]
     replay = {
         "study": extract(study),
         "register": state,
-        "scores": extracts,
+        "scores": extracts_of(scores),
         "sheetDigest": sheet_digest,
         "adjudication": kept,
     }
     inputs = by_digest(study=study) | {"adjudication": {"receipt": receipt}}
     inputs |= {f"score:{one['result']['scorerCode']}": {"digest": one["digest"]} for one in scores}
     return STAGE.make(replay, inputs, setting)
+
+
+def extracts_of(scores: Sequence[Artifact]) -> list[Row]:
+    """What an adjudication keeps of the scores: each place, and whether it was called useful."""
+    return [
+        {**extract_of(scored), "rows": [{**_place(row), "useful": row["useful"]} for row in extract_of(scored)["rows"]]}
+        for scored in scores
+    ]
 
 
 def _place(row: Row) -> Row:

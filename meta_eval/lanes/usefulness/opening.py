@@ -48,11 +48,7 @@ def open_packet(
         "register": state,
         "file": facts.document,
         "opener": opener if is_code(opener) else None,
-        "sealed": {
-            **{name: sealed_packet[name] for name in ("digest", "status")},
-            "receipt": sealed_packet["inputs"]["packet"]["receipt"],
-            "setId": sealed_packet["replay"]["setId"],
-        },
+        "sealed": extract_of(sealed_packet),
         "freeze": None if freeze is None else {name: freeze[name] for name in ("digest", "status")},
         "consumedElsewhere": sum(sha256 in elsewhere for sha256 in _digests(document)),
         "questions": [],
@@ -65,6 +61,15 @@ def open_packet(
         return opening
     # Only an opening that stands may say by which digests the register will know the questions as consumed.
     return STAGE.make({**replay, "questions": _digests(document)}, inputs, setting)
+
+
+def extract_of(sealed_packet: Artifact) -> Row:
+    """What an opening keeps of a sealed packet."""
+    return {
+        **{name: sealed_packet[name] for name in ("digest", "status")},
+        "receipt": sealed_packet["inputs"]["packet"]["receipt"],
+        "setId": sealed_packet["replay"]["setId"],
+    }
 
 
 def _digests(document: object) -> list[str]:

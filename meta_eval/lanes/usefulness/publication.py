@@ -17,7 +17,7 @@ from meta_eval.evidence.identifiers import contact_rule
 from meta_eval.lanes.usefulness import figures, runs, scoring
 from meta_eval.lanes.usefulness.acceptance import LIMITS
 from meta_eval.lanes.usefulness.stage import Inputs, Judged, Row, Setting, Stage
-from meta_eval.lanes.usefulness.study import arm_of, extract, scorer_codes, set_ids
+from meta_eval.lanes.usefulness.study import arm_of, codes_of, extract, scorer_codes, set_ids
 
 KIND = "usefulness-export"
 AUTHORITY = {
@@ -72,7 +72,7 @@ def publish(
         "study": _public_study(declared, packets, nonce),
         "questions": _questions(declared, unblinded, packets, recorded, scores, adjudicated, nonce),
     }
-    gate["screened"] = _screened(whole, _codes(declared))
+    gate["screened"] = _screened(whole, codes_of(declared))
     made = STAGE.make(whole, inputs, setting)
     return made if made["status"] == "ready" else STAGE.make(empty, inputs, setting)
 
@@ -96,16 +96,6 @@ def _public_study(declared: Row, packets: Mapping[str, Row], nonce: str) -> Row:
 def _names(declared: Row, nonce: str) -> dict[str, str]:
     authors = [author["code"] for author in declared["roles"]["authors"]]
     return pseudonyms(authors, "Reviewer", nonce) | pseudonyms(scorer_codes(declared), "Scorer", nonce)
-
-
-def _codes(declared: Row) -> list[str]:
-    roles = declared["roles"]
-    people = [
-        *roles["authors"],
-        *roles["scorers"],
-        *(roles[r] for r in ("runner", "adjudicator", "owner", "implementer")),
-    ]
-    return [person["code"] for person in people]
 
 
 def _questions(

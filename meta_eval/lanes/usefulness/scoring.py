@@ -38,15 +38,19 @@ def score(
     replay = {
         "study": extract(study),
         "register": state,
-        "blinding": {
-            "digest": blinded["digest"],
-            "status": blinded["status"],
-            **{name: blinded["replay"][name] for name in ("sheets", "questions")},
-        },
+        "blinding": blinding_extract(blinded),
         "scores": kept,
     }
     inputs = by_digest(study=study, blindedSheets=blinded) | {"scores": {"receipt": receipt}}
     return STAGE.make(replay, inputs, setting)
+
+
+def blinding_extract(blinded: Artifact) -> Row:
+    """What a score keeps of the blinded sheets."""
+    return {
+        **{name: blinded[name] for name in ("digest", "status")},
+        **{name: blinded["replay"][name] for name in ("sheets", "questions")},
+    }
 
 
 def rows_of(scored: Artifact) -> dict[Place, Row]:

@@ -80,6 +80,11 @@ def scorer_codes(study: Row) -> list[str]:
     return [scorer["code"] for scorer in study["roles"]["scorers"]]
 
 
+def codes_of(study: Row) -> list[str]:
+    """The code of everybody who holds a role in a ready study."""
+    return [str(code) for _, code, _ in _holders(study["roles"])]
+
+
 def _judge(replay: Row, _: Inputs, setting: Setting) -> Judged:
     reading = read_projection(replay["study"], hidden_shape(shapes.study()), subject="study")
     declared = reading.value or {}

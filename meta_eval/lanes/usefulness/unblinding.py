@@ -34,12 +34,7 @@ def unblind(
     replay: Row = {
         "study": extract(study),
         "register": state,
-        "blinding": {
-            "digest": blinded["digest"],
-            "status": blinded["status"],
-            "commitment": blinded["replay"]["commitment"],
-            "questions": [[entry["setId"], entry["questionId"]] for entry in blinded["replay"]["questions"]],
-        },
+        "blinding": blinding_extract(blinded),
         "adjudication": {name: adjudicated[name] for name in ("digest", "status")},
         "key": None,
     }
@@ -49,6 +44,15 @@ def unblind(
         return early
     opens = _is_key(key) and digest(key) == replay["blinding"]["commitment"]
     return STAGE.make({**replay, "key": key if opens else {}}, inputs, setting)
+
+
+def blinding_extract(blinded: Artifact) -> Row:
+    """What an unblinding keeps of the blinded sheets."""
+    return {
+        **{name: blinded[name] for name in ("digest", "status")},
+        "commitment": blinded["replay"]["commitment"],
+        "questions": [[entry["setId"], entry["questionId"]] for entry in blinded["replay"]["questions"]],
+    }
 
 
 def arm_of_label(unblinded: Artifact) -> Key:

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz import fuzz
 
 from meta_eval.evidence.canonical import canonical_bytes
 from meta_eval.evidence.errors import InputError
@@ -310,6 +313,15 @@ VECTORS = [
 def test_the_token_set_ratio_is_that_of_rapidfuzz(one: str, other: str, expected: float) -> None:
     assert float(wording.token_set_ratio(one, other)) == pytest.approx(expected, abs=1e-12)
     assert wording.token_set_ratio(one, other) == wording.token_set_ratio(other, one)
+
+
+_WORDS = st.sampled_from("who made the tile in room seven a ab é ß 7 blue vase oldest 東京".split())
+_TEXTS = st.one_of(st.lists(_WORDS, max_size=14).map(" ".join), st.text(max_size=40).map(wording.normalised))
+
+
+@given(_TEXTS, _TEXTS)
+def test_the_token_set_ratio_is_rapidfuzz_on_any_normalised_texts(one: str, other: str) -> None:
+    assert float(wording.token_set_ratio(one, other)) == pytest.approx(fuzz.token_set_ratio(one, other), abs=1e-9)
 
 
 def test_normalisation_knows_one_question_in_many_spellings() -> None:
