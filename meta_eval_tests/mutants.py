@@ -22,7 +22,7 @@ import time
 from meta_eval.evidence.artifacts import Artifact, digest_of
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.replay import verified
-from meta_eval.lanes.production import metrics, policy
+from meta_eval.lanes.production import collection, metrics, policy, readiness
 from meta_eval.lanes.production.chain import Surroundings, broken_link
 from meta_eval.lanes.production.rounds import artifact_name
 from meta_eval.lanes.production.steps import REBUILDS
@@ -83,7 +83,8 @@ def main() -> int:
                 continue
             alone += 1
             # Whatever is made from an artifact names its digest, and misses it; nothing is made from a verdict.
-            last = original["artifact"] == metrics.KIND or original["status"] == "blocked"
+            ends = (metrics.KIND, readiness.KIND, collection.KIND)
+            last = original["artifact"] in ends or original["status"] == "blocked"
             among += last and survives_among_files(mutant, original)
             if survives_a_rewritten_round(mutant, original):
                 survivors += 1

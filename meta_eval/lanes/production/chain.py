@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.lanes.production import bundle, labels, metrics, run_kit
+from meta_eval.lanes.production import bundle, labels, metrics, readiness, run_kit
 from meta_eval.lanes.production.joined import normalised_bundle
 from meta_eval.lanes.production.rounds import artifact_name
 
-_NO_ARTIFACT = frozenset({"pseudonymKey"})
+_NO_ARTIFACT = frozenset({"pseudonymKey", "collectionContract"})
 """Inputs named by a digest that is no artifact's."""
 
 
@@ -86,4 +86,6 @@ def _parts_due(kind: str, upstream: Mapping[str, Artifact]) -> dict[str, Any]:
     if kind == metrics.KIND and "assembledBundle" in upstream:
         assembled = upstream["assembledBundle"]
         due["bundle"] = normalised_bundle(assembled["replay"]) if assembled["status"] == "ready" else None
+    if kind == readiness.KIND and "productionMetrics" in upstream:
+        due["metrics"] = upstream["productionMetrics"]
     return due
