@@ -32,7 +32,7 @@ from meta_eval.evidence.artifacts import Artifact, digest_of
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.replay import verified
-from meta_eval.lanes.production import metrics, policy, stages
+from meta_eval.lanes.production import collection, metrics, policy, readiness, stages
 from meta_eval.lanes.production.chain import Surroundings, broken_link, unlike_upstream
 from meta_eval.lanes.production.remaking import remade
 from meta_eval.lanes.production.rounds import Round, artifact_name
@@ -155,7 +155,8 @@ def main() -> int:
                 continue
             alone += 1
             # Whatever is made from an artifact names its digest, and misses it; nothing is made from a verdict.
-            last = original["artifact"] == metrics.KIND or original["status"] == "blocked"
+            ends = (metrics.KIND, readiness.KIND, collection.KIND)
+            last = original["artifact"] in ends or original["status"] == "blocked"
             among += last and survives_among_files(mutant, original)
             if survives_a_rewritten_round(mutant, original):
                 survivors += 1

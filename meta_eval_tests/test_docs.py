@@ -21,7 +21,7 @@ import pytest
 pytest.importorskip("dagster")
 PROJECT = Path(__file__).resolve().parents[1]
 # In this order at one desk: what README's commands made is what the others speak of.
-DOCUMENTS = ["README.md", "docs/audit-a-round.md", "docs/run-a-round.md"]
+DOCUMENTS = ["README.md", "docs/audit-a-round.md", "docs/run-a-round.md", "docs/release-readiness.md"]
 DEMO = "meta-eval rehearse --round demo --as-of 2026-11-30T12:00:00.000Z"
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 EXIT = re.compile(r"\s+# exit (\d)$")

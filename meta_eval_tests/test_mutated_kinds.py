@@ -8,14 +8,15 @@ from meta_eval.evidence.artifacts import Artifact, digest_of
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.replay import verified
 from meta_eval.lanes import catalogue
+from meta_eval.lanes.golden import gate
 from meta_eval.lanes.sessions import calibration, scored_sessions
 from meta_eval.lanes.usefulness.studies import REBUILDS as USEFULNESS
 from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, mutations
 from meta_eval_tests.lanes.sessions.test_judge import INPUTS, gold, opinion, reply
 
 # By lane, the kinds that a walk covers: production and usefulness by their test_mutations.py (the latter walks a study
-# from its declaration to its publication), sessions by test_scored_sessions.py and by this file.
-WALKED = {name.split()[0] for name in ARTIFACTS} | set(USEFULNESS) | {scored_sessions.KIND, calibration.KIND}
+# from its declaration to its publication), sessions by test_scored_sessions.py and by this file, golden by test_gate.py.
+WALKED = {name.split()[0] for name in ARTIFACTS} | set(USEFULNESS) | {scored_sessions.KIND, calibration.KIND, gate.KIND}
 
 
 def test_every_kind_of_the_catalogue_is_walked() -> None:

@@ -24,7 +24,7 @@ def lineage(round_name: str, as_json: bool) -> None:
     """Print the chain of a round: each current artifact, verified, and what it was made from."""
     round_ = Round(rounds_folder(), round_name)
     chain = []
-    for stage in stages.STAGES:
+    for stage in (*stages.STAGES, stages.READINESS):
         if round_.artifact_files(stage.kind):
             artifact = round_.current(stage.kind)
             kept = {key: artifact[key] for key in ("artifact", "status", "madeAt", "digest", "inputs")}

@@ -54,10 +54,10 @@ _ROUND = click.option(
     metavar="NAME",
     help="Instead of files: take everything from this round's folder, and keep the result there.",
 )
-_OUTPUT = click.option("--output", type=FOLDER, metavar="DIR", help="Folder for the results. Nothing is overwritten.")
+output = click.option("--output", type=FOLDER, metavar="DIR", help="Folder for the results. Nothing is overwritten.")
 
 
 def shared(clock_name: str) -> Callable[[Command], Command]:
     """What every stage's command takes besides its files."""
-    decorators = (_OUTPUT, _ROUND, clock(clock_name), as_json)
+    decorators = (output, _ROUND, clock(clock_name), as_json)
     return lambda command: functools.reduce(lambda made, wrap: wrap(made), reversed(decorators), command)

@@ -15,7 +15,7 @@ from meta_eval.evidence.artifacts import Artifact
 from meta_eval.lanes.production.figures import FIGURES
 from meta_eval.lanes.production.steps import Progress
 
-_GOOD = ("ready", "passed", "rehearsed")
+_GOOD = ("ready", "passed", "rehearsed", "ready-for-runtime-activation")
 _BULKY = ("cases", "lanes", "attestationTemplate")
 
 
@@ -65,6 +65,11 @@ def _summary(artifact: Artifact) -> Iterator[str]:
                 yield f"           {count:>9,}  {name}"
     if result.get("metrics"):
         yield from metric_lines(result["metrics"])
+    for entry in result.get("requirements", ()):
+        yield f"{entry['state']:<8}  {entry['requirement']}"
+    for key, word in (("freshUntil", "fresh to"), ("contractSha256", "contract"), ("runtimeSwitch", "switch")):
+        if result.get(key):
+            yield f"{word:<10}{result[key]}"
     for key, word in (("caseCount", "cases"), ("reviewCount", "reviews"), ("reviewedCitationCount", "citations")):
         if key in result:
             yield f"{word:<10}{result[key]:,}"

@@ -17,10 +17,10 @@ import click
 from meta_eval.cli import options
 from meta_eval.cli.output import exit_code, progress, report
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.files import write_document
+from meta_eval.evidence.files import write_bytes, write_document
 from meta_eval.home import evidence_folder, rounds_folder
 from meta_eval.lanes import catalogue
-from meta_eval.lanes.production import guidance, rounds, stages, steps
+from meta_eval.lanes.production import guidance, readiness_page, readiness_steps, rounds, stages, steps
 from meta_eval.lanes.production.steps import Setting, Step
 
 
@@ -32,6 +32,8 @@ class Call:
     round_name: str | None
     made_at: int
     as_json: bool
+    page: Path | None = None
+    """Where the status page of a readiness goes, if anywhere."""
 
     def run(
         self, stage: str, files: Mapping[str, Any], direct: Callable[[Setting, Path], Step], *, log: Path | None = None
@@ -44,27 +46,41 @@ class Call:
             log: the query log that the stage reads, for the progress bar.
         """
         if self.round_name is not None:
-            self._run_in_round(stage, files)
+            self.run_in_round(stage, files)
             return
         missing = [option for option, value in {**files, "--output": self.output}.items() if value is None]
         if missing or self.output is None:
             raise click.UsageError(f"missing {', '.join(missing)}; or name a round with --round NAME")
         with progress(log) if log else nullcontext() as on_rows:
             step = direct(replace(Setting(self.made_at), on_rows=on_rows), self.output)
-        written = [write_document(self.output / f"{step.artifact['artifact']}.json", step.artifact)]
-        written += [write_document(self.output / name, paper) for name, paper in step.papers.items()]
+        self.tell(step)
+
+    def tell(self, step: Step) -> None:
+        """Write what a step made where the call says, print it, and leave with its exit code."""
+        written = []
+        if self.output is not None:
+            written.append(write_document(self.output / f"{step.artifact['artifact']}.json", step.artifact))
+            written += [write_document(self.output / name, paper) for name, paper in step.papers.items()]
+        if self.page is not None:
+            written.append(write_bytes(self.page, readiness_page.page(step.artifact)))
         self._finish(step.artifact, written, reused=False)
 
-    def _run_in_round(self, stage: str, files: Mapping[str, Any]) -> None:
+    def run_in_round(self, stage: str, files: Mapping[str, Any], *, release: Path | None = None) -> None:
         if self.output is not None or any(value is not None for value in files.values()):
             raise click.UsageError("--round takes everything from the round's folder: leave files and --output out")
         round_ = rounds.Round(rounds_folder(), self.round_name or "")
-        reads_log = "query_log" in stages.stage_named(stage).inbox
+        due = stages.stage_named(stage)
+        if release is not None:
+            due = replace(due, run=lambda round_, setting: stages.judge_release(round_, setting, release))
+        reads_log = "query_log" in due.inbox
         with progress(round_.inbox_file("query_log")) if reads_log else nullcontext() as on_rows:
             setting = Setting(self.made_at, self.round_name, on_rows=on_rows)
-            kept = stages.advance(round_, stages.stage_named(stage), setting)
+            kept = stages.advance(round_, due, setting)
         catalogue.evidence_store(evidence_folder()).load(kept.artifact, catalogue.tables_of(kept.artifact))
-        self._finish(kept.artifact, [kept.path, *kept.papers], reused=kept.reused)
+        written = [kept.path, *kept.papers]
+        if self.page is not None:
+            written.append(write_bytes(self.page, readiness_page.page(kept.artifact)))
+        self._finish(kept.artifact, written, reused=kept.reused)
 
     def _finish(self, artifact: Artifact, files: list[Path], *, reused: bool) -> None:
         step = guidance.next_step(artifact)
@@ -76,7 +92,8 @@ class Call:
 def command() -> None:
     """The production lane: from a consented query log to a verdict.
 
-    Stages in order: attest, export, prepare, freeze, run-kit, assemble, evaluate. Between them people attest, label,
+    Before any round: collection-readiness. Stages in order: attest, export, prepare, freeze, run-kit, assemble,
+    evaluate; and readiness, which judges a release by a round's verdict. Between them people attest, label,
     run and review. A stage that is blocked names every rule that is broken, and writes its status and nothing else.
     """
 
@@ -214,6 +231,48 @@ def evaluate(manifest: Path | None, bundle: Path | None, **shared: Any) -> None:
         {"--manifest": manifest, "--bundle": bundle},
         lambda setting, _: steps.evaluate_bundle(_due(manifest), _due(bundle), setting),
     )
+
+
+@command.command("collection-readiness")
+@options.file("--approval", "The completed approval of the collection contract.")
+@click.option(
+    "--switch", type=click.Choice(["on", "off"]), default="off", show_default=True, help="The runtime switch."
+)
+@options.output
+@options.clock("--as-of")
+@options.as_json
+def collection_readiness(approval: Path | None, switch: str, output: Path | None, made_at: int, as_json: bool) -> None:
+    """Tell whether a person approved the collection contract, and leave a blank approval where nobody did.
+
+    Comes before any round, for nothing is collected yet. Deploys nothing, enables nothing.
+    """
+    call = Call(output, None, made_at, as_json)
+    call.tell(readiness_steps.judge_collection(approval, Setting(made_at), switch=switch == "on"))
+
+
+@command.command()
+@options.file("--metrics", "The production-metrics artifact.")
+@options.file("--release-manifest", "The manifest of the release at hand.")
+@click.option("--release", type=options.FOLDER, metavar="DIR", help="The release itself, to compare file by file.")
+@click.option("--html", type=options.FILE, metavar="FILE", help="Write a status page: each requirement, what to do.")
+@options.shared("--as-of")
+def readiness(
+    metrics: Path | None, release_manifest: Path | None, release: Path | None, html: Path | None, **shared: Any
+) -> None:
+    """Tell whether a release is ready: a passed production verdict of this very release, fresh today.
+
+    A rehearsal, a golden gate, and a failed, blocked or edited verdict are refused by name. Authorises no publication,
+    contact, payment or model run.
+
+    Without --metrics, the verdict is the newest one of any round that says it measured this release.
+    """
+    call = Call(**shared, page=html)
+    if call.round_name is not None:
+        call.run_in_round("readiness", {"--metrics": metrics, "--release-manifest": release_manifest}, release=release)
+    if release_manifest is None:
+        raise click.UsageError("missing --release-manifest; or name a round with --round NAME")
+    verdict = metrics or stages.verdict_of(rounds_folder(), release_manifest)
+    call.tell(readiness_steps.judge_release(verdict, release_manifest, Setting(call.made_at), release_folder=release))
 
 
 def _due(value: Path | None) -> Path:

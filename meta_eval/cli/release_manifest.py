@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from meta_eval.cli import options
-from meta_eval.evidence.canonical import digest, file_receipt, read_document
+from meta_eval.evidence.canonical import digest, read_document
 from meta_eval.evidence.documents import read
 from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.files import write_document
-from meta_eval.lanes.production import documents
+from meta_eval.lanes.production import documents, release
 
 
 @click.command("release-manifest")
@@ -23,11 +23,12 @@ from meta_eval.lanes.production import documents
 def command(folder: Path, output: Path | None, check: Path | None, as_json: bool) -> None:
     """List every file of a release in ascending order of path, each with its SHA-256.
 
-    Links are refused: what they lead to could change without the release.
+    Links are refused, for what they lead to could change without the release; so are special files, and two names
+    that differ by case or by Unicode form only.
     """
     if (output is None) == (check is None):
         raise click.UsageError("give --output FILE to write a manifest, or --check FILE to compare with one")
-    files = _listed(folder)
+    files = release.listed(folder)
     manifest = {"version": 1, "files": files}
     problems = read(manifest, documents.RELEASE_MANIFEST, subject="releaseManifest").blockers
     if problems or not files:
@@ -41,16 +42,6 @@ def command(folder: Path, output: Path | None, check: Path | None, as_json: bool
         write_document(output, manifest)
     told = {"files": len(files), "releaseDigest": digest(manifest), "manifest": str(output or check)}
     click.echo(json.dumps(told) if as_json else "\n".join(f"{key:<14} {value}" for key, value in told.items()))
-
-
-def _listed(folder: Path) -> list[dict[str, str]]:
-    found = []
-    for path in folder.rglob("*"):
-        if path.is_symlink():
-            raise InputError(str(path), "a link in a release", next_step="release the file itself")
-        if path.is_file():
-            found.append({"path": path.relative_to(folder).as_posix(), "sha256": file_receipt(path)})
-    return sorted(found, key=lambda entry: entry["path"])
 
 
 def _first_path(expected: object, files: list[dict[str, str]]) -> str:

@@ -40,6 +40,8 @@ def _described(round_: rounds.Round) -> dict[str, Any]:
         stage_name, status = stage.name, _status(files[-1])
         if status == "blocked":
             break
+    if judged := round_.artifact_files(stages.READINESS.kind):
+        stage_name, status = stages.READINESS.name, _status(judged[-1])
     return {"round": round_.name, "stage": stage_name, "status": status, "waits": None}
 
 

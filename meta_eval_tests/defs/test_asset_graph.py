@@ -19,7 +19,7 @@ from meta_eval.definitions import defs
 from meta_eval.defs.line import default_dagster_home
 from meta_eval.lanes.production import contracts
 from meta_eval.lanes.production.rounds import INBOX
-from meta_eval.lanes.production.stages import STAGES
+from meta_eval.lanes.production.stages import READINESS, STAGES
 
 GOLDEN = Path(__file__).parents[1] / "asset_graph.txt"
 PROJECT = Path(__file__).parents[2]
@@ -54,14 +54,14 @@ def test_the_graph_is_the_one_on_file() -> None:
 
 def test_every_stage_and_every_input_is_an_asset() -> None:
     keys = {key.to_user_string() for key in GRAPH.get_all_asset_keys() if key.path[0] == "production"}
-    stages = {f"production/{stage.name}" for stage in STAGES}
+    stages = {f"production/{stage.name}" for stage in (*STAGES, READINESS)}
     assert stages | {f"production/inbox/{name}" for name in INBOX} == keys
 
 
 def test_every_check_is_blocking_and_every_stage_has_its_gates_and_its_replay_checked() -> None:
     checks = GRAPH.asset_check_keys
     assert all(GRAPH.get_check_spec(check).blocking for check in checks)
-    for stage in STAGES:
+    for stage in (*STAGES, READINESS):
         names = {check.name for check in checks if check.asset_key.path[-1] == stage.name}
         assert {"every_gate_passed", "artifact_rebuilds_from_its_replay"} <= names
 

@@ -35,6 +35,10 @@ STAGES_IN_WORDS: Mapping[str, str] = {
         "Precision, recall, citation accuracy, refusal accuracy, latency and cost, recomputed from frozen labels and a "
         "ready bundle, each against its threshold. Traces age, so the verdict is judged again every day."
     ),
+    "readiness": (
+        "Whether this very release is ready on this day: a passed, replayed, fresh verdict of production and nothing "
+        "else. A rehearsal is refused by name, and so fails when somebody asks. It permits nothing."
+    ),
 }
 
 INPUTS_IN_WORDS: Mapping[str, str] = {
@@ -63,6 +67,7 @@ KINDS: Mapping[str, set[str]] = {
     "log_attestation": {"python", "duckdb", "json"},
     "question_export": {"python", "json"},
     "run_kit": {"python", "json"},
+    "readiness": {"python", "json", "duckdb"},
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_MAY_PASS_WITH_TIME = {"trace-in-the-future"}
+_MAY_PASS_WITH_TIME = {"trace-in-the-future", "verdict-in-the-future"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,53 @@ def depends_on_the_day(verdict: Mapping[str, Any]) -> bool:
     return any(entry.get("code") in _MAY_PASS_WITH_TIME for entry in verdict["blockers"])
 
 
-def _remembered(cursor: str | None) -> dict[str, str]:
+def due_readiness(
+    verdicts: Mapping[str, str],
+    judged: Mapping[str, str],
+    cursor: str | None,
+    *,
+    verdict_of: Callable[[str], Mapping[str, Any] | None],
+) -> Scores:
+    """The rounds whose newest verdict is of production and is newer than their newest readiness.
+
+    Args:
+        verdicts, judged: by round, the file name of its newest verdict and readiness; names begin with their instant.
+        cursor: that of `Scores.cursor`: the verdicts that were looked at before.
+        verdict_of: a round's newest verdict; None where it cannot be read.
+    """
+    known, scores, seen = _remembered(cursor), Scores(), {}
+    for round_name, name in sorted(verdicts.items()):
+        seen[round_name] = name
+        if known.get(round_name) == name or _stamp(judged.get(round_name, "")) >= _stamp(name):
+            continue
+        verdict = verdict_of(round_name)
+        # One that cannot be read is asked about: the stage names the fault. A rehearsal is never asked about.
+        if verdict is None or verdict.get("environment") == "production":
+            scores.run_keys[round_name] = f"{round_name}:readiness:{name}"
+    return Scores(scores.run_keys, [], json.dumps(seen, separators=(",", ":")))
+
+
+_READINESS_PART = "readiness of"
+"""Where the sensor's cursor keeps the verdicts that it looked at; no round can have a name with a space."""
+
+
+def readiness_cursor(cursor: str | None) -> str:
+    """The part of the sensor's cursor that `due_readiness` gave."""
+    return json.dumps(_remembered(cursor).get(_READINESS_PART, {}))
+
+
+def joined_cursor(bundles: str, verdicts: str) -> str:
+    """One cursor of both parts."""
+    part = _remembered(verdicts)
+    whole: dict[str, Any] = {**_remembered(bundles), **({_READINESS_PART: part} if part else {})}
+    return json.dumps(whole, separators=(",", ":"))
+
+
+def _stamp(file_name: str) -> str:
+    return file_name.partition("-")[0]
+
+
+def _remembered(cursor: str | None) -> dict[str, Any]:
     try:
         value = json.loads(cursor or "{}")
     except ValueError:

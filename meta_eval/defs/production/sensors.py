@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from meta_eval.defs.jobs import score_round_job
+from meta_eval.defs.jobs import release_readiness_job, score_round_job
 from meta_eval.defs.partitions import rounds_partitions
 from meta_eval.defs.production import inbox, listing, scoring
 from meta_eval.defs.production.assets import observation, stage_key
@@ -17,7 +17,7 @@ from meta_eval.defs.resources import MetaEvalHome
 ROUND_TAG, RUN_KEY_TAG = "meta_eval/round", "dagster/run_key"
 INTERVAL_S = 30
 _MOST_MESSAGES = 20
-_BUNDLE, _METRICS = "assembled_bundle", "production_metrics"
+_BUNDLE, _METRICS, _READINESS = "assembled_bundle", "production_metrics", "readiness"
 
 
 @dg.sensor(
@@ -61,10 +61,10 @@ def inbox_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg.
 
 @dg.sensor(
     name="bundle_sensor",
-    job=score_round_job,
+    jobs=[score_round_job, release_readiness_job],
     minimum_interval_seconds=INTERVAL_S,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="A new ready bundle of a round, whoever assembled it, is scored.",
+    description="A new ready bundle of a round, whoever assembled it, is scored; a new verdict has its release judged.",
 )
 def bundle_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg.SensorResult:
     scores = scoring.new_bundles(
@@ -76,13 +76,22 @@ def bundle_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg
             or bool(_runs(context.instance, {RUN_KEY_TAG: scoring.run_key(name, digest)}))
         ),
     )
+    due = scoring.due_readiness(
+        listing.newest_artifacts(home.rounds, _METRICS),
+        listing.newest_artifacts(home.rounds, _READINESS),
+        scoring.readiness_cursor(context.cursor),
+        verdict_of=lambda name: listing.newest_artifact(home.rounds, name, _METRICS),
+    )
     known = set(context.instance.get_dynamic_partitions("rounds"))
-    new = [name for name in scores.run_keys if name not in known]  # a round that the terminal made
+    new = sorted({*scores.run_keys, *due.run_keys} - known)  # a round that the terminal made
     return _result(
         context,
-        [_scoring(name, key) for name, key in scores.run_keys.items()],
+        [
+            *(_scoring(name, key) for name, key in scores.run_keys.items()),
+            *(_judging(name, key) for name, key in due.run_keys.items()),
+        ],
         scores.messages,
-        cursor=scores.cursor,
+        cursor=scoring.joined_cursor(scores.cursor, due.cursor),
         dynamic_partitions_requests=[rounds_partitions.build_add_request(new)] if new else [],
     )
 
@@ -109,6 +118,25 @@ def daily_rescore(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> 
     return [_scoring(name, f"{name}:{day}") for name in due]
 
 
+@dg.schedule(
+    name="daily_readiness",
+    job=release_readiness_job,
+    cron_schedule="45 4 * * *",
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="What was ready yesterday may be stale today: each readiness that depends on the day is judged again.",
+)
+def daily_readiness(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> list[dg.RunRequest] | dg.SkipReason:
+    day = context.scheduled_execution_time.date().isoformat()
+    known = set(context.instance.get_dynamic_partitions("rounds"))
+    names = [name for name in sorted(listing.newest_artifacts(home.rounds, _READINESS)) if name in known]
+    judged = {name: listing.newest_artifact(home.rounds, name, _READINESS) for name in names}
+    due = [name for name, found in judged.items() if found is None or scoring.depends_on_the_day(found)]
+    if not due:
+        return dg.SkipReason("no round has a readiness that depends on the day")
+    return [_judging(name, f"{name}:readiness:{day}") for name in due]
+
+
 def input_tag(name: str) -> str:
     """The run tag that tells with which bytes a run reads an input."""
     return f"meta_eval/inbox.{name}"
@@ -119,6 +147,18 @@ def _scoring(round_name: str, run_key: str) -> dg.RunRequest:
         run_key=run_key,
         partition_key=round_name,
         asset_selection=[stage_key(_METRICS)],
+        job_name=score_round_job.name,
+        tags={ROUND_TAG: round_name},
+    )
+
+
+def _judging(round_name: str, run_key: str) -> dg.RunRequest:
+    """A run of its own: a verdict that fails must not keep its release from being judged, and refused, again."""
+    return dg.RunRequest(
+        run_key=run_key,
+        partition_key=round_name,
+        asset_selection=[stage_key(_READINESS)],
+        job_name=release_readiness_job.name,
         tags={ROUND_TAG: round_name},
     )
 

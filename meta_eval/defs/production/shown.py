@@ -3,7 +3,7 @@
 The orchestration contract. Counts, digests, codes and rules only: no question, id, path of a machine or free text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -13,7 +13,7 @@ from meta_eval.evidence.artifacts import Artifact
 from meta_eval.lanes.production import guidance
 from meta_eval.lanes.production.figures import FIGURES
 from meta_eval.lanes.production.rounds import INBOX, Kept, Round
-from meta_eval.lanes.production.stages import STAGES, Stage
+from meta_eval.lanes.production.stages import READINESS, STAGES, Stage
 
 Metadata = Mapping[str, Any]
 _BAR = 40
@@ -26,6 +26,7 @@ def metadata_of(stage: Stage, kept: Kept, round_: Round, home: MetaEvalHome) -> 
         "status": artifact["status"],
         "next step": next_step(stage, artifact, round_),
         **_verdict(artifact["result"].get("metrics") or {}),
+        **_requirements(artifact["result"].get("requirements") or []),
         "blockers": blockers_table(artifact),
         "round": round_.name,
         "environment": artifact["environment"] or "not attested yet",
@@ -59,7 +60,7 @@ def blockers_in_words(artifact: Artifact) -> str:
 
 def next_step(stage: Stage, artifact: Artifact, round_: Round) -> str:
     """What the operator does next: where all is well, which file the next stage waits for."""
-    if artifact["status"] != "ready":
+    if artifact["status"] != "ready" or stage is READINESS:
         return guidance.next_step(artifact)
     following = STAGES[[other.name for other in STAGES].index(stage.name) + 1]
     missing = [name for name in following.inbox if not any((round_.inbox / file).exists() for file in INBOX[name])]
@@ -88,6 +89,19 @@ def _verdict(figures: Mapping[str, Mapping[str, Any]]) -> Metadata:
     )
     numbers = {name: float(figure["value"]) for name, figure in figures.items() if figure["value"] is not None}
     return {"verdict": table, "chart": dg.MetadataValue.md(chart(figures)), **numbers}
+
+
+def _requirements(found: Sequence[Mapping[str, Any]]) -> Metadata:
+    """Each requirement of a release with its state, and what to do where it is missed."""
+    if not found:
+        return {}
+    rows = []
+    for entry in found:
+        told, remedy = guidance.REQUIREMENTS[entry["requirement"]]
+        do = remedy if entry["state"] == "missed" else ""
+        rows.append(dg.TableRecord({"requirement": told, "state": entry["state"], "what to do": do}))
+    columns = [dg.TableColumn(name) for name in ("requirement", "state", "what to do")]
+    return {"requirements": dg.MetadataValue.table(rows, dg.TableSchema(columns))}
 
 
 def _verdict_row(name: str, figure: Mapping[str, Any]) -> dict[str, Any]:

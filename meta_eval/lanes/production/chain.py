@@ -21,6 +21,7 @@ from meta_eval.lanes.production import (
     manifest,
     metrics,
     question_export,
+    readiness,
     run_kit,
 )
 from meta_eval.lanes.production.joined import normalised_bundle
@@ -117,4 +118,6 @@ def _parts_due(kind: str, upstream: Mapping[str, Artifact]) -> dict[str, Any]:
         assembled = upstream["assembledBundle"]
         due["bundle"] = normalised_bundle(assembled["replay"]) if assembled["status"] == "ready" else None
         due["assembled"] = metrics.assembled_extract(assembled)
+    if kind == readiness.KIND and "productionMetrics" in upstream:
+        due["metrics"] = upstream["productionMetrics"]
     return due

@@ -240,3 +240,15 @@ def evidence_reference(environment: str) -> Keyed:
 RELEASE_MANIFEST = Keyed(
     {"version": VERSION_1, "files": Listed(Keyed({"path": RELEASE_PATH, "sha256": SHA256}))},
 )
+
+COLLECTION_APPROVAL = Keyed(
+    {
+        "version": VERSION_1,
+        "contractSha256": SHA256,
+        "approverCode": CODE,
+        "approvedAt": INSTANT,
+        "evidenceUrl": public_url("production"),
+        "receiptSha256": SHA256,
+    }
+)
+"""A person's word for the collection contract. Collection is always of real people, so only public hosts count."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.store import arrow_rows
-from meta_eval.lanes.production import attestation, bundle, figures, joined, labels, metrics
+from meta_eval.lanes.production import attestation, bundle, figures, joined, labels, metrics, readiness
 from meta_eval.lanes.production.query_log import OUTCOMES, outcomes_of
 
 SCHEMA = Path(__file__).with_name("store.sql")
@@ -27,6 +27,8 @@ def tables_of(artifact: Artifact) -> Mapping[str, pa.Table]:
     """By table name, the rows of an artifact; its kind decides which."""
     if artifact["artifact"] == attestation.KIND:
         return _query_outcomes(artifact)
+    if artifact["artifact"] == readiness.KIND:
+        return _requirements(artifact)
     if artifact["status"] == "blocked":
         return {}
     flatten = _FLATTEN.get(artifact["artifact"])
@@ -38,6 +40,12 @@ def _query_outcomes(artifact: Artifact) -> dict[str, pa.Table]:
     names = pa.DictionaryArray.from_arrays(pa.array(codes, pa.uint8()), pa.array(OUTCOMES, _TEXT))
     numbers = pa.array(np.arange(1, len(codes) + 1, dtype=np.int64))
     return {"query_outcomes": pa.table({"row_number": numbers, "outcome": names})}
+
+
+def _requirements(artifact: Artifact) -> dict[str, pa.Table]:
+    """A blocked readiness is told too: what it misses is what it is for."""
+    rows = [{key: entry[key] for key in ("requirement", "state")} for entry in artifact["result"]["requirements"]]
+    return {"release_requirements": arrow_rows(rows, {"requirement": _TEXT, "state": _TEXT})}
 
 
 def _labels(artifact: Artifact) -> dict[str, pa.Table]:

@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from meta_eval.evidence.canonical import file_receipt, read_document, receipt
+from meta_eval.evidence.canonical import digest, file_receipt, read_document, receipt
 from meta_eval.evidence.errors import UsageError, WaitingError
 from meta_eval.evidence.files import remove_partials
-from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit, steps
-from meta_eval.lanes.production.rounds import Kept, Round
+from meta_eval.lanes.production import (
+    attestation,
+    bundle,
+    labels,
+    manifest,
+    metrics,
+    question_export,
+    readiness,
+    readiness_steps,
+    run_kit,
+    steps,
+)
+from meta_eval.lanes.production.rounds import INBOX, Kept, Round
 from meta_eval.lanes.production.steps import Setting, Step
 
 Inputs = dict[str, dict[str, Any]]
@@ -32,6 +44,8 @@ class Stage:
     run: Callable[[Round, Setting], Step]
     sources: Callable[[Round], Inputs]
     """What the stage would be made from now, as its artifact names it, without making it."""
+    ages: bool = False
+    """Whether the mere passing of time can end what is ready."""
 
 
 def advance(round_: Round, stage: Stage, setting: Setting) -> Kept:
@@ -50,7 +64,7 @@ def advance(round_: Round, stage: Stage, setting: Setting) -> Kept:
 def _unchanged(round_: Round, stage: Stage, setting: Setting) -> Kept | None:
     """The current artifact, where it is ready and was made from the very inputs that are there now."""
     files = round_.artifact_files(stage.kind)
-    if not files:
+    if not files or stage.ages:
         return None
     current = round_.current(stage.kind)
     same_policy = current["policyDigest"] == setting.policy.digest
@@ -61,10 +75,10 @@ def _unchanged(round_: Round, stage: Stage, setting: Setting) -> Kept | None:
 
 def stage_named(name: str) -> Stage:
     """The stage of this name. Raises UsageError."""
-    for stage in STAGES:
+    for stage in (*STAGES, READINESS):
         if stage.name == name:
             return stage
-    raise UsageError(f"no stage of that name; the stages are {', '.join(stage.name for stage in STAGES)}")
+    raise UsageError(f"no stage of that name; the stages are {', '.join(stage.name for stage in (*STAGES, READINESS))}")
 
 
 def _attest(round_: Round, setting: Setting) -> Step:
@@ -116,6 +130,27 @@ def _assemble(round_: Round, setting: Setting) -> Step:
 
 def _evaluate(round_: Round, setting: Setting) -> Step:
     return steps.evaluate_bundle(round_.current_file(labels.KIND), round_.current_file(bundle.KIND), setting)
+
+
+def judge_release(round_: Round, setting: Setting, release_folder: Path | None = None) -> Step:
+    """Stage 9 from what a round holds, and the release's folder, where somebody points to it."""
+    verdicts = round_.artifact_files(metrics.KIND)
+    [name] = INBOX["release_manifest"]
+    verdict = verdicts[-1] if verdicts else None
+    return readiness_steps.judge_release(verdict, round_.inbox / name, setting, release_folder=release_folder)
+
+
+def verdict_of(rounds_folder: Path, release_manifest: Path) -> Path | None:
+    """The newest verdict of any round that says it measured this release. It is not verified here."""
+    found = []
+    release_digest = digest(read_document(release_manifest)[0])
+    for folder in rounds_folder.glob(f"*/artifacts/{metrics.KIND}"):
+        for path in sorted(folder.glob("*.json"))[-1:]:
+            value, _ = read_document(path)
+            result = value.get("result") if isinstance(value, dict) else None
+            if isinstance(result, dict) and result.get("releaseDigest") == release_digest:
+                found.append(path)
+    return max(found, key=lambda path: (path.name, path.parts), default=None)
 
 
 def _received(round_: Round, *names: str) -> Inputs:
@@ -205,3 +240,13 @@ STAGES: Sequence[Stage] = (
         sources=lambda round_: _current(round_, frozenLabels=labels.KIND, assembledBundle=bundle.KIND),
     ),
 )
+READINESS = Stage(
+    name="readiness",
+    kind=readiness.KIND,
+    inbox=("release_manifest",),
+    upstream=("production_metrics",),
+    run=judge_release,
+    sources=lambda round_: _received(round_, "release_manifest") | _current(round_, productionMetrics=metrics.KIND),
+    ages=True,
+)
+"""Judged beside the line: a round is over with its verdict, and a rehearsal's release is refused, never ready."""

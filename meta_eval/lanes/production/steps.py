@@ -18,7 +18,17 @@ from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.files import private_folder, replacing
 from meta_eval.evidence.replay import Rebuild, load_verified
-from meta_eval.lanes.production import attestation, bundle, labels, manifest, metrics, question_export, run_kit
+from meta_eval.lanes.production import (
+    attestation,
+    bundle,
+    collection,
+    labels,
+    manifest,
+    metrics,
+    question_export,
+    readiness,
+    run_kit,
+)
 from meta_eval.lanes.production.export_file import write_export
 from meta_eval.lanes.production.policy import CURRENT_POLICY, Policy
 from meta_eval.lanes.production.query_log import ScannedLog, processes_for, scan_log
@@ -31,6 +41,8 @@ REBUILDS: Mapping[str, Rebuild] = {
     run_kit.KIND: run_kit.rebuild,
     bundle.KIND: bundle.rebuild,
     metrics.KIND: metrics.rebuild,
+    collection.KIND: collection.rebuild,
+    readiness.KIND: readiness.rebuild,
 }
 KEY_NAME = "pseudonym.key"
 Progress = Callable[[int, int], None]

@@ -33,6 +33,16 @@ COMMENT ON COLUMN label_claims.case_id IS 'The case.';
 COMMENT ON COLUMN label_claims.position IS 'Place in the label''s list, from 1.';
 COMMENT ON COLUMN label_claims.claim_id IS 'Stable id of the claim.';
 
+CREATE TABLE IF NOT EXISTS release_requirements (
+    artifact_digest VARCHAR NOT NULL,
+    requirement VARCHAR NOT NULL,
+    state VARCHAR NOT NULL
+);
+COMMENT ON TABLE release_requirements IS 'One row a requirement of a release''s readiness.';
+COMMENT ON COLUMN release_requirements.artifact_digest IS 'The release-readiness.';
+COMMENT ON COLUMN release_requirements.requirement IS 'What a ready release must have.';
+COMMENT ON COLUMN release_requirements.state IS 'met, missed or unknown; unknown is not met.';
+
 CREATE TABLE IF NOT EXISTS traces (
     artifact_digest VARCHAR NOT NULL,
     case_id VARCHAR NOT NULL,

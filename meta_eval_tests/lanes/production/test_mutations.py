@@ -18,10 +18,10 @@ from meta_eval.evidence import replay
 from meta_eval.evidence.artifacts import Artifact, digest_of
 from meta_eval.evidence.chronology import instant_ms, written_instant
 from meta_eval.evidence.errors import VerificationError
-from meta_eval.lanes.production import attestation, policy, question_export
+from meta_eval.lanes.production import attestation, collection, policy, question_export, readiness
 from meta_eval.lanes.production.steps import REBUILDS
 from meta_eval_tests.lanes.production.broken import SMALL_POLICY, Whole, papers, scan_of, whole
-from meta_eval_tests.valid_world import START, World, deep, sha
+from meta_eval_tests.valid_world import ASSEMBLED_AT, START, World, deep, sha
 
 SMALL = {"cases": 6, "answerable": 4, "policy": SMALL_POLICY}
 KEY = bytes(range(32))
@@ -96,7 +96,36 @@ def blocked_verdict() -> Artifact:
     return World(**SMALL).evaluated(blocked_bundle(), frozen=small().frozen)
 
 
+def judged_collection(**changes: Any) -> Artifact:
+    approval = collection.approval_template() | {
+        "approverCode": "APP-1A",
+        "approvedAt": written_instant(START - 60_000),
+        "evidenceUrl": "https://evidence.metmuseum.org/approval",
+        "receiptSha256": sha("approval"),
+    }
+    return collection.judge(
+        approval | changes, approval_receipt=sha("file"), switch=True, made_at=START, policy=SMALL_POLICY
+    )
+
+
+def judged_release(value: Any = None, *, missing: int = 0) -> Artifact:
+    return readiness.judge(
+        readiness.believed(value or small().verdict, source="metrics"),
+        verdict_receipt=sha("metrics"),
+        release_manifest=World(**SMALL).release(),
+        release_receipt=sha("release"),
+        release_files={"missing": missing, "changed": 0, "unlisted": 0},
+        made_at=ASSEMBLED_AT + 60_000,
+        policy=SMALL_POLICY,
+    )
+
+
 ARTIFACTS = {
+    "collection-readiness ready-for-runtime-activation": judged_collection,
+    "collection-readiness awaiting-human-approval": lambda: judged_collection(approverCode="Jan Jansen"),
+    "collection-readiness approval-mismatch": lambda: judged_collection(contractSha256=sha("another")),
+    "release-readiness ready": judged_release,
+    "release-readiness blocked": lambda: judged_release({"artifact": "golden-gate", "evidenceClass": "regression"}),
     "query-log-attestation ready": lambda: attested("m2e6"),
     "query-log-attestation blocked": lambda: attested("m7"),
     "question-export ready": lambda: exported("m2e6"),
@@ -167,7 +196,27 @@ _EXPORT = {
     INPUT: "/inputs/attestation/receipt value\n/inputs/pseudonymKey/digest value",
 }
 
+_APPROVED = """
+    /replay/approval/approvedAt value
+    /replay/approval/evidenceUrl value
+    /replay/approval/receiptSha256 value
+"""
+_COLLECTION = {ROUND: "", INPUT: "/inputs/approval/receipt value"}
+
 SURVIVORS: dict[str, dict[str, str]] = {
+    "collection-readiness ready-for-runtime-activation": {
+        **_COLLECTION,
+        GIVEN: f"{_APPROVED}\n/replay/approval/approverCode value",
+    },
+    "collection-readiness awaiting-human-approval": {**_COLLECTION, BLOCKED: _APPROVED},
+    "collection-readiness approval-mismatch": {
+        **_COLLECTION,
+        BLOCKED: f"{_APPROVED}\n/replay/approval/approverCode value\n/replay/approval/contractSha256 value",
+    },
+    "release-readiness ready": {ROUND: "", INPUT: "/inputs/releaseManifest/receipt value"},
+    "release-readiness blocked": {
+        INPUT: "/inputs/productionMetrics/receipt value\n/inputs/releaseManifest/receipt value",
+    },
     "query-log-attestation ready": {ROUND: "/round type\n/round value"},
     "query-log-attestation blocked": {ROUND: "/round type\n/round value"},
     "question-export ready": {
