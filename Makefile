@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export DAGSTER_HOME ?= $(CURDIR)/.dagster_home
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: run test ui check format bench mutants lock clean
+.PHONY: run test live screenshots ui check format bench mutants lock clean
 .DEFAULT_GOAL := run
 
 run: $(READY) ## set everything up and play a whole rehearsal round to its verdict
@@ -14,6 +14,9 @@ run: $(READY) ## set everything up and play a whole rehearsal round to its verdi
 
 test: $(READY) ## set everything up and pass the tests
 	$(BIN)/python -m pytest -n 2 --dist loadscope -q
+
+live: $(READY) ## test the running thing: `dagster dev` and a real browser (needs chromium)
+	$(BIN)/python -m pytest -n 0 -q meta_eval_tests/live
 
 ui: $(READY) ## open Dagster on this machine
 	$(BIN)/dagster dev -w workspace.yaml
