@@ -18,7 +18,11 @@ test: $(READY) ## set everything up and pass the tests
 live: $(READY) ## test the running thing: `dagster dev` and a real browser (needs chromium)
 	$(BIN)/python -m pytest -n 0 -q meta_eval_tests/live
 
-ui: $(READY) ## open Dagster on this machine
+screenshots: $(READY) ## make the pictures of the operator's handbook anew (needs chromium)
+	$(BIN)/python -m docs.screenshots.make
+
+ui: $(READY) ## open Dagster on this machine, with a rehearsed round to look at where there is none
+	@$(BIN)/meta-eval rounds --json | grep -q '"round"' || $(BIN)/meta-eval rehearse --round demo
 	$(BIN)/dagster dev -w workspace.yaml
 
 check: $(READY) ## format, lint, types, import contracts
