@@ -40,8 +40,7 @@ def main() -> None:
         with dagster_dev(folder) as bench, sync_playwright() as playwright:
             until(lambda: bench.ticks("inbox_sensor"), seconds=90, what="inbox_sensor looks")
             browser = launched(playwright)
-            page = browser.new_page(viewport={"width": 1280, "height": 800})
-            page.add_locator_handler(page.get_by_role("button", name="Skip"), lambda button: button.click())
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
             for name, address, text in PICTURES:
                 _take(bench, page, name, address, text)
             browser.close()

@@ -27,7 +27,7 @@ def page(browser: Browser) -> Iterator[Page]:
     context.set_default_timeout(20_000)
     expect.set_options(timeout=20_000)
     made = context.new_page()
-    # Dagster greets a newcomer with a questionnaire.
+    # An instance of older settings greets a newcomer with a form.
     made.add_locator_handler(made.get_by_role("button", name="Skip"), lambda button: button.click())
     yield made
     context.close()
