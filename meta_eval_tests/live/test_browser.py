@@ -60,7 +60,7 @@ def test_materializing_a_round_in_the_page_turns_it_green_and_draws_its_verdict(
             run["status"] == "SUCCESS" and len(run["assetSelection"] or []) != 1
             for run in bench.runs(partition="ready")
         ),
-        seconds=150,
+        seconds=300,
         what="the round comes through",
     )
     for stage in STAGES:
