@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 export DAGSTER_HOME ?= $(CURDIR)/.dagster_home
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: run test ui check format bench mutants lock clean
+.PHONY: run test live screenshots ui check format bench mutants lock clean
 .DEFAULT_GOAL := run
 
 run: $(READY) ## set everything up and play a whole rehearsal round to its verdict
@@ -15,7 +15,14 @@ run: $(READY) ## set everything up and play a whole rehearsal round to its verdi
 test: $(READY) ## set everything up and pass the tests
 	$(BIN)/python -m pytest -n 2 --dist loadscope -q
 
-ui: $(READY) ## open Dagster on this machine
+live: $(READY) ## test the running thing: `dagster dev` and a real browser (needs chromium)
+	$(BIN)/python -m pytest -n 0 -q meta_eval_tests/live
+
+screenshots: $(READY) ## make the pictures of the operator's handbook anew (needs chromium)
+	$(BIN)/python -m docs.screenshots.make
+
+ui: $(READY) ## open Dagster on this machine, with a rehearsed round to look at where there is none
+	@$(BIN)/meta-eval rounds --json | grep -q '"round"' || $(BIN)/meta-eval rehearse --round demo
 	$(BIN)/dagster dev -w workspace.yaml
 
 check: $(READY) ## format, lint, types, import contracts

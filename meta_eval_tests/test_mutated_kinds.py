@@ -15,7 +15,7 @@ from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, mutations
 from meta_eval_tests.lanes.sessions.test_judge import INPUTS, gold, opinion, reply
 
 # By lane, the kinds that a walk covers: production and usefulness by their test_mutations.py (the latter walks a study
-# from its declaration to its publication), sessions by test_scored_sessions.py and by this file, golden by test_gate.py.
+# from its declaration to its publication), sessions by test_scored_sessions.py and this file, golden by test_gate.py.
 WALKED = {name.split()[0] for name in ARTIFACTS} | set(USEFULNESS) | {scored_sessions.KIND, calibration.KIND, gate.KIND}
 
 

@@ -14,6 +14,7 @@ import dagster as dg
 from meta_eval.defs.partitions import rounds_partitions
 from meta_eval.defs.production import descriptions, shown
 from meta_eval.defs.production.checks import check_results, check_specs
+from meta_eval.defs.provenance import record_inputs
 from meta_eval.defs.refusals import refusals
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.evidence.artifacts import Artifact
@@ -77,8 +78,7 @@ def _advanced(stage: Stage, context: dg.AssetExecutionContext, home: MetaEvalHom
     for artifact in _upstream(round_, stage):
         _load(store, artifact)  # the terminal may have made it, and figures need the rows of their inputs
     kept = advance(round_, stage, home.setting(round_.name, _progress(context)))
-    for name, sha in _inputs_read(kept.artifact).items():
-        context.log_event(observation(name, round_.name, sha))
+    record_inputs(context, [observation(name, round_.name, sha) for name, sha in _inputs_read(kept.artifact).items()])
     _load(store, kept.artifact)
     return dg.MaterializeResult(
         data_version=dg.DataVersion(kept.artifact["digest"]),

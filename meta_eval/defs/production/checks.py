@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 
+from meta_eval.defs.partitions import blocking_check, rounds_partitions
 from meta_eval.defs.production import shown
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.errors import InputError, VerificationError
@@ -34,7 +35,7 @@ def check_names(stage: Stage) -> tuple[str, ...]:
 
 
 def check_specs(stage: Stage, key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(name, asset=key, blocking=True, description=_TRUTHS[name]) for name in check_names(stage)]
+    return [blocking_check(name, key, _TRUTHS[name], rounds_partitions) for name in check_names(stage)]
 
 
 def check_results(stage: Stage, kept: Kept, store: EvidenceStore) -> list[dg.AssetCheckResult]:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 import dagster as dg
 
+from meta_eval.defs.provenance import record_inputs
 from meta_eval.defs.refusals import refusals
 from meta_eval.defs.resources import MetaEvalHome
 from meta_eval.defs.sessions import shown
@@ -79,8 +80,8 @@ def ledger(context: dg.AssetExecutionContext, home: MetaEvalHome, config: Rubric
         found = metrics.ledger(rubric)
         if found.sessions.state != "present":
             raise InputError(f"ledgers/{context.partition_key}/{SESSIONS}", "no such file", next_step="put it there")
-        for name, sha in shown.receipts(inputs).items():
-            context.log_event(shown.observation(name, context.partition_key, sha))
+        read = shown.receipts(inputs)
+        record_inputs(context, [shown.observation(name, context.partition_key, sha) for name, sha in read.items()])
         return dg.MaterializeResult(
             data_version=dg.DataVersion(shown.version_of(inputs)),
             metadata=shown.ledger_metadata(found, inputs),

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from meta_eval.defs.partitions import blocking_check
 from meta_eval.defs.sessions import shown
+from meta_eval.defs.sessions.jobs import ledgers_partitions
 from meta_eval.evidence.artifacts import Artifact, Blocker
 from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.replay import load_verified
@@ -32,7 +34,7 @@ _TRUTHS = {
 
 
 def specs(asset: dg.AssetKey, *names: str) -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(NAMES[name], asset=asset, blocking=True, description=_TRUTHS[name]) for name in names]
+    return [blocking_check(NAMES[name], asset, _TRUTHS[name], ledgers_partitions) for name in names]
 
 
 def _result(name: str, passed: bool, metadata: shown.Metadata) -> dg.AssetCheckResult:

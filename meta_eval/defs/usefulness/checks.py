@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from meta_eval.defs.partitions import blocking_check
 from meta_eval.defs.usefulness import shown
+from meta_eval.defs.usefulness.jobs import studies_partitions
 from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.replay import load_verified
 from meta_eval.evidence.store import EvidenceStore
@@ -34,7 +36,7 @@ def check_names(stage: LineStage) -> tuple[str, ...]:
 
 
 def check_specs(stage: LineStage, key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    return [dg.AssetCheckSpec(name, asset=key, blocking=True, description=_TRUTHS[name]) for name in check_names(stage)]
+    return [blocking_check(name, key, _TRUTHS[name], studies_partitions) for name in check_names(stage)]
 
 
 def check_results(stage: LineStage, made: Sequence[Made], store: EvidenceStore) -> list[dg.AssetCheckResult]:
