@@ -1,9 +1,14 @@
-"""Where rounds and evidence live: `META_EVAL_HOME`, or the `data` folder of the project. Only front doors ask."""
+"""Where rounds and evidence live: `META_EVAL_HOME`, or the `data` folder of the project. Only front doors ask.
+
+`META_EVAL_ARTIFACTS` may name another root for the artifacts of rounds, and for nothing else.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from meta_eval.evidence.artifact_roots import ArtifactRoot, artifact_root_at
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -26,3 +31,12 @@ def rounds_folder() -> Path:
 def evidence_folder() -> Path:
     """The folder of the evidence store and its published copy."""
     return home_folder() / "evidence"
+
+
+def artifact_root(rounds: Path | None = None, url: str | None = None) -> ArtifactRoot:
+    """Where the artifacts of rounds lie: under a URL given, or that of `META_EVAL_ARTIFACTS`, or in their folders.
+
+    Raises:
+        UsageError: not a URL that artifacts can lie under.
+    """
+    return artifact_root_at(url or os.environ.get("META_EVAL_ARTIFACTS"), rounds or rounds_folder())

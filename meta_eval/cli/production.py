@@ -6,7 +6,7 @@ takes what the round's folder holds and keeps what the stage makes there, and it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +16,13 @@ import click
 
 from meta_eval.cli import options
 from meta_eval.cli.output import exit_code, progress, report
+from meta_eval.cli.places import round_named
 from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import Readable
 from meta_eval.evidence.files import write_document
-from meta_eval.home import evidence_folder, rounds_folder
+from meta_eval.home import evidence_folder
 from meta_eval.lanes import catalogue
-from meta_eval.lanes.production import guidance, rounds, stages, steps
+from meta_eval.lanes.production import guidance, stages, steps
 from meta_eval.lanes.production.steps import Setting, Step
 
 
@@ -51,14 +53,14 @@ class Call:
             raise click.UsageError(f"missing {', '.join(missing)}; or name a round with --round NAME")
         with progress(log) if log else nullcontext() as on_rows:
             step = direct(replace(Setting(self.made_at), on_rows=on_rows), self.output)
-        written = [write_document(self.output / f"{step.artifact['artifact']}.json", step.artifact)]
+        written: list[Readable] = [write_document(self.output / f"{step.artifact['artifact']}.json", step.artifact)]
         written += [write_document(self.output / name, paper) for name, paper in step.papers.items()]
         self._finish(step.artifact, written, reused=False)
 
     def _run_in_round(self, stage: str, files: Mapping[str, Any]) -> None:
         if self.output is not None or any(value is not None for value in files.values()):
             raise click.UsageError("--round takes everything from the round's folder: leave files and --output out")
-        round_ = rounds.Round(rounds_folder(), self.round_name or "")
+        round_ = round_named(self.round_name or "")
         reads_log = "query_log" in stages.stage_named(stage).inbox
         with progress(round_.inbox_file("query_log")) if reads_log else nullcontext() as on_rows:
             setting = Setting(self.made_at, self.round_name, on_rows=on_rows)
@@ -66,7 +68,7 @@ class Call:
         catalogue.evidence_store(evidence_folder()).load(kept.artifact, catalogue.tables_of(kept.artifact))
         self._finish(kept.artifact, [kept.path, *kept.papers], reused=kept.reused)
 
-    def _finish(self, artifact: Artifact, files: list[Path], *, reused: bool) -> None:
+    def _finish(self, artifact: Artifact, files: Sequence[Readable], *, reused: bool) -> None:
         step = guidance.next_step(artifact)
         report(artifact, files, next_step=step, as_json=self.as_json, reused=reused)
         click.get_current_context().exit(exit_code(artifact))

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from meta_eval.cli import options
+from meta_eval.cli.places import round_named, round_names
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import file_receipt, read_document
+from meta_eval.evidence.canonical import Readable, file_receipt, read_document
 from meta_eval.evidence.errors import InputError, MetaEvalError, VerificationError
 from meta_eval.evidence.replay import verified
 from meta_eval.home import evidence_folder, rounds_folder
@@ -19,6 +20,7 @@ from meta_eval.lanes import catalogue
 from meta_eval.lanes.catalogue import REBUILDS
 from meta_eval.lanes.production.chain import Surroundings, broken_link, unlike_upstream
 from meta_eval.lanes.production.rounds import INBOX, Round
+from meta_eval.lanes.production.stages import input_name
 
 
 @click.command("verify")
@@ -32,7 +34,8 @@ def command(path: Path | None, round_name: str | None, every: bool, as_json: boo
     PATH is an artifact, or a folder whose artifacts are all verified. Each one is read strictly, its digest is
     checked, and the whole of it is rebuilt from what it keeps, at its own recorded time. In a round, every digest
     that an artifact names must be that of another one there, every receipt that of its file, and where the evidence
-    store is at hand, each artifact must be one that the store was given.
+    store is at hand, each artifact must be one that the store was given. Where machines share the artifacts, the
+    receipts of files that this machine does not hold are named as not checked.
 
     Exits 1 and names each artifact that fails, with the place of the first difference.
     """
@@ -41,10 +44,9 @@ def command(path: Path | None, round_name: str | None, every: bool, as_json: boo
     if path is not None:
         results = list(_verify_path(path))
     elif round_name is not None:
-        results = list(_verify_round(Round(rounds_folder(), round_name)))
+        results = list(_verify_round(round_named(round_name)))
     else:
-        names = sorted(folder.name for folder in rounds_folder().glob("*") if folder.is_dir())
-        results = [result for name in names for result in _verify_round(Round(rounds_folder(), name))]
+        results = [result for name in round_names() for result in _verify_round(round_named(name))]
     if not results:
         raise InputError(
             str(path or round_name or rounds_folder()), "no artifact to verify", next_step="check the name"
@@ -62,6 +64,10 @@ def _print(results: list[dict[str, Any]], *, as_json: bool) -> None:
         word = click.style("verified", fg="green") if result["verified"] else click.style("REFUSED ", fg="red")
         told = f"{result['artifact']} {result['status']}" if result["verified"] else result["reason"]
         click.echo(f"{word}  {result['path']}  {told}")
+    if unseen := {name for result in results for name in result.get("notChecked", ())}:
+        click.echo(
+            f"not checked here, for their files lie on another machine: the receipts of {', '.join(sorted(unseen))}"
+        )
     click.echo(f"{len(results) - failed} verified, {failed} refused")
 
 
@@ -82,8 +88,8 @@ def _verify_path(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
-    found: list[tuple[Path, dict[str, Any], Artifact | None]] = []
-    for file in sorted(round_.artifacts.glob("*/*.json")):
+    found: list[tuple[Readable, dict[str, Any], Artifact | None]] = []
+    for file in round_.root.files_of_round(round_.name):
         try:
             value, _ = read_document(file)
         except InputError as error:
@@ -96,21 +102,38 @@ def _verify_round(round_: Round) -> Iterator[dict[str, Any]]:
         digests=by_digest.keys(),
         receipts=_receipts(round_),
         loaded=_loaded(round_.name),
+        elsewhere=_elsewhere(round_) if round_.root.shared else frozenset(),
     )
+    newest = {
+        kind: round_.artifact_files(kind)[-1:] for kind in {artifact["artifact"] for artifact in by_digest.values()}
+    }
     for file, result, artifact in found:
         problem = None
         if artifact is not None:
-            newest = file == round_.artifact_files(artifact["artifact"])[-1]
-            problem = broken_link(artifact, around, file_name=file.name, newest=newest)
+            is_newest = file in newest[artifact["artifact"]]
+            problem = broken_link(artifact, around, file_name=file.name, newest=is_newest)
             if problem is None and (pointer := unlike_upstream(artifact, by_digest)) is not None:
                 problem = ("keeps something else than the artifact that it names holds", pointer)
-        yield result if problem is None else _refused(file, VerificationError(str(file), *problem))
+        if problem is not None:
+            yield _refused(file, VerificationError(str(file), *problem))
+        elif artifact is not None and (unseen := sorted(around.elsewhere & artifact["inputs"].keys())):
+            yield {**result, "notChecked": unseen}
+        else:
+            yield result
 
 
 def _receipts(round_: Round) -> set[str]:
     """The receipts of everything that people or an export put into the round."""
     files = [path for names in INBOX.values() for name in names if (path := round_.inbox / name).exists()]
     return {file_receipt(path) for path in [*files, *round_.private.glob("question-export-*.json")]}
+
+
+def _elsewhere(round_: Round) -> frozenset[str]:
+    """The inputs that another machine holds: no file of theirs is here, so their receipts cannot be checked here."""
+    held = {input_name(name) for name, files in INBOX.items() if any((round_.inbox / file).exists() for file in files)}
+    if any(round_.private.glob("question-export-*.json")):
+        held.add("questionExport")
+    return frozenset({"questionExport", *map(input_name, INBOX)} - held)
 
 
 def _loaded(round_name: str) -> set[str] | None:
@@ -122,7 +145,7 @@ def _loaded(round_name: str) -> set[str] | None:
     return {digest for (digest,) in rows} or None
 
 
-def _result(file: Path, value: object) -> tuple[dict[str, Any], Artifact | None]:
+def _result(file: Readable, value: object) -> tuple[dict[str, Any], Artifact | None]:
     try:
         artifact = verified(value, REBUILDS, source=str(file))
     except MetaEvalError as error:
@@ -131,6 +154,6 @@ def _result(file: Path, value: object) -> tuple[dict[str, Any], Artifact | None]
     return {"path": str(file), "verified": True, **kept}, artifact
 
 
-def _refused(file: Path, error: MetaEvalError) -> dict[str, Any]:
+def _refused(file: Readable, error: MetaEvalError) -> dict[str, Any]:
     reason = str(error).removeprefix(f"{file}: ")
     return {"path": str(file), "verified": False, "reason": reason}

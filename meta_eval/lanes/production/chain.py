@@ -27,6 +27,7 @@ class Surroundings:
 
     digests: of every artifact of the round that verified.
     receipts: of every file that people put in, and of every export.
+    elsewhere: the inputs whose files this machine does not hold, where machines share the artifacts.
     loaded: the digests that the evidence store was given for this round, or None where no store is at hand.
     """
 
@@ -34,6 +35,7 @@ class Surroundings:
     digests: Set[str]
     receipts: Set[str]
     loaded: Set[str] | None
+    elsewhere: Set[str] = frozenset()
 
 
 def broken_link(artifact: Artifact, around: Surroundings, *, file_name: str, newest: bool) -> tuple[str, str] | None:
@@ -50,7 +52,8 @@ def broken_link(artifact: Artifact, around: Surroundings, *, file_name: str, new
     for name, entry in artifact["inputs"].items():
         if name not in _NO_ARTIFACT and "digest" in entry and entry["digest"] not in around.digests:
             return "made from an artifact that is not in its round", f"/inputs/{name}/digest"
-        if newest and "receipt" in entry and entry["receipt"] not in around.receipts:
+        due = newest and "receipt" in entry and name not in around.elsewhere
+        if due and entry["receipt"] not in around.receipts:
             return "made from a file that the round no longer holds", f"/inputs/{name}/receipt"
     if around.loaded is not None and artifact["digest"] not in around.loaded:
         return "not an artifact that the evidence store was given; run its stage again", "/digest"

@@ -73,8 +73,14 @@ def _attest(round_: Round, setting: Setting) -> Step:
 
 def _export(round_: Round, setting: Setting) -> Step:
     log, attested = round_.inbox_file("query_log"), round_.inbox_file("attestation")
-    key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
+    key = _pseudonym_key(round_)
     return steps.export_questions(log, attested, setting, key=key, export_file=round_.export_file)
+
+
+def _pseudonym_key(round_: Round) -> bytes:
+    """The round's key; another machine may hold it, and then this one must not make a second."""
+    elsewhere = round_.root.shared and bool(round_.artifact_files(question_export.KIND))
+    return steps.pseudonym_key(round_.private / steps.KEY_NAME, make=not elsewhere)
 
 
 def _prepare(round_: Round, setting: Setting) -> Step:
@@ -135,7 +141,7 @@ def _current(round_: Round, **kinds: str) -> Inputs:
 
 
 def _export_sources(round_: Round) -> Inputs:
-    key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
+    key = _pseudonym_key(round_)
     return _received(round_, "query_log", "attestation") | {"pseudonymKey": {"digest": receipt(key)}}
 
 
