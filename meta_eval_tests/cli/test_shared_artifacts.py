@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from meta_eval.defs.line import run_line
 from meta_eval.evidence.artifact_roots import ObjectRoot
 from meta_eval.evidence.chronology import written_instant
 from meta_eval.lanes.production import labels, metrics
+from meta_eval.lanes.production.rehearsal.play import Script, play
+from meta_eval.lanes.production.rounds import Round
 from meta_eval_tests import object_storage
 from meta_eval_tests.cli.test_production import VERDICT, call
 from meta_eval_tests.object_storage import SECRET
@@ -29,15 +32,20 @@ def root(request: pytest.FixtureRequest) -> Iterator[ObjectRoot]:
 
 @pytest.fixture(scope="module")
 def played(root: ObjectRoot, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The machine that holds the inbox: a whole rehearsal through the terminal and through Dagster in this process."""
+    """The machine that holds the inbox: a whole rehearsal through Dagster in this process."""
     folder = tmp_path_factory.mktemp("first")
     (folder / "dagster").mkdir()
     shutil.copy(Path(__file__).parents[2] / ".dagster_home" / "dagster.yaml", folder / "dagster")
+    home = folder / "home"
+
+    def run(names: Sequence[str], at: int) -> bool:
+        told = run_line(home, "r-1", names, as_of=written_instant(at))
+        return all(report["state"] == "done" for report in told)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DAGSTER_HOME", str(folder / "dagster"))
-        done = call("rehearse", "--round", "r-1", "--as-of", written_instant(VERDICT), home=folder / "home")
-    assert "verdict: rehearsed" in done.stdout
-    return folder / "home"
+        assert play(Round(home / "rounds", "r-1", root), Script(VERDICT, rows=600), run)
+    return home
 
 
 @pytest.fixture
@@ -80,8 +88,9 @@ def test_artifacts_are_objects_and_everything_private_stays(root: ObjectRoot, pl
 
 def test_where_the_inbox_lies_every_receipt_is_checked(root: ObjectRoot, played: Path) -> None:
     assert told("verify", "--round", "r-1", home=played)["verified"] == KINDS
-    assert call("verify", "--all", home=played).stdout.endswith(f"{KINDS} verified, 0 refused\n")
-    assert "not checked" not in call("verify", "--all", home=played).stdout
+    done = call("verify", "--all", home=played)
+    assert done.stdout.endswith(f"{KINDS} verified, 0 refused\n")
+    assert "not checked" not in done.stdout
     inbox = played / "rounds/r-1/inbox/labels.json"
     kept = inbox.read_bytes()
     inbox.write_bytes(kept + b"\n")
