@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 
 import dagster as dg
-from deploy.definitions import defs
 
+from deploy.definitions import defs
 from meta_eval.defs.production.assets import stage_key
 from meta_eval.evidence.chronology import written_instant
 from meta_eval.home import artifact_root, rounds_folder

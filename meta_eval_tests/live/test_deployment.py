@@ -1,7 +1,7 @@
 """The example of `deploy/`, alive: PostgreSQL, Redis, a Celery worker and an S3 server, and a round through them all.
 
-Needs Debian's `postgresql` and `redis-server`, and the package index for the environment that `deploy/requirements.lock`
-describes. The worker and the one who starts runs are processes of their own, which share PostgreSQL, the broker, the
+Needs Debian's `postgresql` and `redis-server`, and the package index for the environment of `deploy/requirements.lock`.
+The worker and the one who starts runs are processes of their own, which share PostgreSQL, the broker, the
 bucket and one private home folder; the auditor's home holds nothing.
 """
 
