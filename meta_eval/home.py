@@ -1,9 +1,14 @@
-"""Where rounds and evidence live: `META_EVAL_HOME`, or the `data` folder of the project. Only front doors ask."""
+"""Where rounds and evidence live: `META_EVAL_HOME`, or the `data` folder of the project. Only front doors ask.
+
+`META_EVAL_ARTIFACTS` may name another root for the artifacts of rounds, and for nothing else.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from meta_eval.evidence.artifact_roots import ArtifactRoot, artifact_root_at
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -31,3 +36,12 @@ def evidence_folder() -> Path:
 def golden_runs_folder() -> Path:
     """The folder that holds the verdicts of golden runs."""
     return home_folder() / "golden-runs"
+
+
+def artifact_root(rounds: Path | None = None, url: str | None = None) -> ArtifactRoot:
+    """Where the artifacts of rounds lie: under a URL given, or that of `META_EVAL_ARTIFACTS`, or in their folders.
+
+    Raises:
+        UsageError: not a URL that artifacts can lie under.
+    """
+    return artifact_root_at(url or os.environ.get("META_EVAL_ARTIFACTS"), rounds or rounds_folder())

@@ -9,15 +9,14 @@ from typing import Any
 import click
 
 from meta_eval.cli import options
+from meta_eval.cli.places import round_named
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.canonical import canonical_bytes, read_document
 from meta_eval.evidence.errors import UsageError, VerificationError
 from meta_eval.evidence.files import write_bytes, write_document
 from meta_eval.evidence.replay import first_difference, load_verified
-from meta_eval.home import rounds_folder
 from meta_eval.lanes.catalogue import REBUILDS
 from meta_eval.lanes.production import metrics
-from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.verdict_statement import statement_of
 
 
@@ -81,7 +80,7 @@ def keygen(path: Path, as_json: bool) -> None:
 def _verdict(round_name: str | None, verdict: Path | None) -> Artifact:
     if (round_name is None) == (verdict is None):
         raise click.UsageError("give one of --round NAME and --verdict FILE")
-    path = verdict or Round(rounds_folder(), round_name or "").current_file(metrics.KIND)
+    path = verdict or round_named(round_name or "").current_file(metrics.KIND)
     return load_verified(path, REBUILDS, kind=metrics.KIND)
 
 

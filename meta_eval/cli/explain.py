@@ -8,11 +8,10 @@ from typing import Any
 import click
 
 from meta_eval.cli import options
+from meta_eval.cli.places import round_named
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.errors import UsageError
-from meta_eval.home import rounds_folder
 from meta_eval.lanes.production import figures, metrics, stages
-from meta_eval.lanes.production.rounds import Round
 
 _ROUND = click.option("--round", "round_name", required=True, metavar="NAME", help="The round.")
 
@@ -22,7 +21,7 @@ _ROUND = click.option("--round", "round_name", required=True, metavar="NAME", he
 @options.as_json
 def lineage(round_name: str, as_json: bool) -> None:
     """Print the chain of a round: each current artifact, verified, and what it was made from."""
-    round_ = Round(rounds_folder(), round_name)
+    round_ = round_named(round_name)
     chain = []
     for stage in (*stages.STAGES, stages.READINESS):
         if round_.artifact_files(stage.kind):
@@ -47,7 +46,7 @@ def lineage(round_name: str, as_json: bool) -> None:
 @options.as_json
 def explain(round_name: str, case_id: str, as_json: bool) -> None:
     """Tell why a case counted as it did: its label, what production did, each decision, and each figure it touched."""
-    round_ = Round(rounds_folder(), round_name)
+    round_ = round_named(round_name)
     verdict = round_.current(metrics.KIND)
     told = explained(verdict, case_id)
     if as_json:

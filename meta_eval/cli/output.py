@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import Readable
 from meta_eval.lanes.production.figures import FIGURES
 from meta_eval.lanes.production.steps import Progress
 
@@ -24,7 +25,9 @@ def exit_code(artifact: Artifact) -> int:
     return 0 if artifact["status"] in _GOOD else 1
 
 
-def report(artifact: Artifact, files: Sequence[Path], *, next_step: str, as_json: bool, reused: bool = False) -> None:
+def report(
+    artifact: Artifact, files: Sequence[Readable], *, next_step: str, as_json: bool, reused: bool = False
+) -> None:
     """Print what a stage made, where it lies and what comes next."""
     if as_json:
         click.echo(

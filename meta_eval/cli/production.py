@@ -6,7 +6,7 @@ takes what the round's folder holds and keeps what the stage makes there, and it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +16,13 @@ import click
 
 from meta_eval.cli import options
 from meta_eval.cli.output import exit_code, progress, report
+from meta_eval.cli.places import round_named
 from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import Readable
 from meta_eval.evidence.files import write_bytes, write_document
-from meta_eval.home import evidence_folder, rounds_folder
+from meta_eval.home import artifact_root, evidence_folder
 from meta_eval.lanes import catalogue
-from meta_eval.lanes.production import guidance, readiness_page, readiness_steps, rounds, stages, steps
+from meta_eval.lanes.production import guidance, readiness_page, readiness_steps, stages, steps
 from meta_eval.lanes.production.steps import Setting, Step
 
 
@@ -57,7 +59,7 @@ class Call:
 
     def tell(self, step: Step) -> None:
         """Write what a step made where the call says, print it, and leave with its exit code."""
-        written = []
+        written: list[Readable] = []
         if self.output is not None:
             written.append(write_document(self.output / f"{step.artifact['artifact']}.json", step.artifact))
             written += [write_document(self.output / name, paper) for name, paper in step.papers.items()]
@@ -68,7 +70,7 @@ class Call:
     def run_in_round(self, stage: str, files: Mapping[str, Any], *, release: Path | None = None) -> None:
         if self.output is not None or any(value is not None for value in files.values()):
             raise click.UsageError("--round takes everything from the round's folder: leave files and --output out")
-        round_ = rounds.Round(rounds_folder(), self.round_name or "")
+        round_ = round_named(self.round_name or "")
         due = stages.stage_named(stage)
         if release is not None:
             due = replace(due, run=lambda round_, setting: stages.judge_release(round_, setting, release))
@@ -82,7 +84,7 @@ class Call:
             written.append(write_bytes(self.page, readiness_page.page(kept.artifact)))
         self._finish(kept.artifact, written, reused=kept.reused)
 
-    def _finish(self, artifact: Artifact, files: list[Path], *, reused: bool) -> None:
+    def _finish(self, artifact: Artifact, files: Sequence[Readable], *, reused: bool) -> None:
         step = guidance.next_step(artifact)
         report(artifact, files, next_step=step, as_json=self.as_json, reused=reused)
         click.get_current_context().exit(exit_code(artifact))
@@ -271,7 +273,7 @@ def readiness(
         call.run_in_round("readiness", {"--metrics": metrics, "--release-manifest": release_manifest}, release=release)
     if release_manifest is None:
         raise click.UsageError("missing --release-manifest; or name a round with --round NAME")
-    verdict = metrics or stages.verdict_of(rounds_folder(), release_manifest)
+    verdict = metrics or stages.verdict_of(artifact_root(), release_manifest)
     call.tell(readiness_steps.judge_release(verdict, release_manifest, Setting(call.made_at), release_folder=release))
 
 

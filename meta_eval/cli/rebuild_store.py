@@ -12,14 +12,14 @@ from meta_eval.cli import options
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.evidence.replay import load_verified
-from meta_eval.home import evidence_folder, rounds_folder
+from meta_eval.home import artifact_root, evidence_folder
 from meta_eval.lanes import catalogue
 
 
 @click.command("rebuild-store")
 @options.as_json
 def command(as_json: bool) -> None:
-    """Make the evidence store anew from the artifacts on disk, each of them verified.
+    """Make the evidence store anew from the artifacts that are kept, each of them verified.
 
     For a store that is damaged, or that says it holds fewer rows than its artifacts brought. The old store stays in
     place until the new one is whole. An artifact that does not verify is named and left out.
@@ -40,7 +40,7 @@ def command(as_json: bool) -> None:
 def _artifacts(refused: list[str]) -> Iterator[tuple[Artifact, Mapping[str, Any]]]:
     """Every verified artifact of every round, oldest first, each digest once."""
     seen = set()
-    for path in sorted(rounds_folder().glob("*/artifacts/*/*.json"), key=lambda path: (path.name, path.parts)):
+    for path in artifact_root().every_file():
         try:
             artifact = load_verified(path, catalogue.REBUILDS)
         except MetaEvalError as error:

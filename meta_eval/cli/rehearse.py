@@ -15,11 +15,12 @@ import click
 
 from meta_eval.cli import options
 from meta_eval.cli.output import metric_lines
+from meta_eval.cli.places import round_named, round_names
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.chronology import written_instant
 from meta_eval.evidence.errors import UsageError
 from meta_eval.evidence.replay import load_verified
-from meta_eval.home import home_folder, rounds_folder
+from meta_eval.home import home_folder
 from meta_eval.lanes.production import guidance
 from meta_eval.lanes.production.rehearsal import invented_log
 from meta_eval.lanes.production.rehearsal.faults import BREAKS, MISSES
@@ -57,8 +58,8 @@ def command(
     """
     line = _dagster_line()
     name = round_name or f"rehearsal-{_stamp(made_at)}"
-    round_ = Round(rounds_folder(), name)
-    if round_.folder.exists():
+    round_ = round_named(name)
+    if round_.folder.exists() or name in round_names():
         raise UsageError(f"round {name} is there already; a rehearsal needs a new name")
     asked, intents = invented_log.read_queries(queries) if queries else ([], {})
     script = Script(made_at, seed, asked, intents, miss, break_rule)

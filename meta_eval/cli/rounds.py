@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from meta_eval.cli import options
+from meta_eval.cli.places import good_round_names, round_named
 from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.home import rounds_folder
@@ -18,14 +19,12 @@ from meta_eval.lanes.production import rounds, stages
 @options.as_json
 def command(as_json: bool) -> None:
     """List the rounds, each with its latest stage, that stage's status, and what the round waits for."""
-    folder = rounds_folder()
-    names = sorted(path.name for path in folder.glob("*") if path.is_dir() and not rounds.round_name_problem(path.name))
-    listed = [_described(rounds.Round(folder, name)) for name in names]
+    listed = [_described(round_named(name)) for name in good_round_names()]
     if as_json:
         click.echo(json.dumps(listed))
         return
     if not listed:
-        click.echo(f"no round yet in {folder}; `meta-eval rehearse` makes one")
+        click.echo(f"no round yet in {rounds_folder()}; `meta-eval rehearse` makes one")
     for entry in listed:
         place, status, waits = (entry[key] or "" for key in ("stage", "status", "waits"))
         click.echo(f"{entry['round']:<32} {place or 'no stage yet':<20} {status:<10} {waits}".rstrip())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import read_document
+from meta_eval.evidence.canonical import Readable, read_document
 from meta_eval.evidence.errors import InputError, MetaEvalError
 from meta_eval.evidence.replay import verified
 from meta_eval.lanes.catalogue import REBUILDS
@@ -32,7 +32,7 @@ def verified_path(path: Path) -> Iterator[Row]:
             yield _judged(file, value)[0]
 
 
-def judged_file(file: Path) -> tuple[Row, Artifact | None]:
+def judged_file(file: Readable) -> tuple[Row, Artifact | None]:
     """A file's row, and its artifact where it verified."""
     try:
         value, _ = read_document(file)
@@ -41,7 +41,7 @@ def judged_file(file: Path) -> tuple[Row, Artifact | None]:
     return _judged(file, value)
 
 
-def _judged(file: Path, value: object) -> tuple[Row, Artifact | None]:
+def _judged(file: Readable, value: object) -> tuple[Row, Artifact | None]:
     try:
         artifact = verified(value, REBUILDS, source=str(file))
     except MetaEvalError as error:
@@ -50,7 +50,7 @@ def _judged(file: Path, value: object) -> tuple[Row, Artifact | None]:
     return {"path": str(file), "verified": True, **kept}, artifact
 
 
-def refused(file: Path, error: MetaEvalError) -> Row:
+def refused(file: Readable, error: MetaEvalError) -> Row:
     """The row of a file that does not verify."""
     reason = str(error).removeprefix(f"{file}: ")
     return {"path": str(file), "verified": False, "reason": reason}

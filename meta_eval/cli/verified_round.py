@@ -15,11 +15,12 @@ from meta_eval.lanes import catalogue
 from meta_eval.lanes.production.chain import Surroundings, broken_link, unlike_upstream
 from meta_eval.lanes.production.remaking import remade
 from meta_eval.lanes.production.rounds import INBOX, Round
+from meta_eval.lanes.production.stages import input_name
 
 
 def verified_round(round_: Round) -> Iterator[Row]:
     """The row of every artifact of a round."""
-    found = [(file, *judged_file(file)) for file in sorted(round_.artifacts.glob("*/*.json"))]
+    found = [(file, *judged_file(file)) for file in round_.root.files_of_round(round_.name)]
     by_digest = {artifact["digest"]: artifact for _, _, artifact in found if artifact is not None}
     around = Surroundings(
         round_name=round_.name,
@@ -27,17 +28,22 @@ def verified_round(round_: Round) -> Iterator[Row]:
         receipts=round_.receipts(),
         loaded=_loaded(round_.name),
         key=round_.key_digest(),
+        elsewhere=_elsewhere(round_) if round_.root.shared else frozenset(),
     )
+    kinds = {artifact["artifact"] for artifact in by_digest.values()}
+    newest = {file for kind in kinds for file in round_.artifact_files(kind)[-1:]}
     for file, result, artifact in found:
         problem = None
-        if artifact is not None and file.parent.name != artifact["artifact"]:
+        if artifact is not None and str(file).replace("\\", "/").split("/")[-2] != artifact["artifact"]:
             problem = ("kept in the folder of another kind", "/artifact")
         elif artifact is not None:
-            newest = file == round_.artifact_files(artifact["artifact"])[-1]
-            problem = broken_link(artifact, around, file_name=file.name, newest=newest)
+            problem = broken_link(artifact, around, file_name=file.name, newest=file in newest)
             if problem is None and (pointer := unlike_upstream(artifact, by_digest)) is not None:
                 problem = ("keeps something else than the artifact that it names holds", pointer)
-            if problem is None and newest:
+            unseen = sorted(around.elsewhere & artifact["inputs"].keys())
+            if unseen:
+                result["notChecked"] = unseen
+            elif problem is None and file in newest:
                 problem = _made_otherwise(round_, artifact, result)
         yield result if problem is None else refused(file, VerificationError(str(file), *problem))
 
@@ -55,6 +61,14 @@ def _made_otherwise(round_: Round, artifact: Artifact, result: Row) -> tuple[str
         return None
     pointer = first_difference(artifact | {"digest": ""}, again | {"digest": ""})
     return "differs from what its stage makes of the files that it names", pointer or "/digest"
+
+
+def _elsewhere(round_: Round) -> frozenset[str]:
+    """The inputs that another machine holds: no file of theirs is here, so their receipts cannot be checked here."""
+    held = {input_name(name) for name, files in INBOX.items() if any((round_.inbox / file).exists() for file in files)}
+    if any(round_.private.glob("question-export-*.json")):
+        held.add("questionExport")
+    return frozenset({"questionExport", *map(input_name, INBOX)} - held)
 
 
 def _loaded(round_name: str) -> set[str] | None:

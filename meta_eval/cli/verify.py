@@ -10,12 +10,12 @@ import click
 
 from meta_eval.cli import options
 from meta_eval.cli.metrics_folder import ledgers_folder
+from meta_eval.cli.places import round_named, round_names
 from meta_eval.cli.verified_files import verified_path
 from meta_eval.cli.verified_round import verified_round
 from meta_eval.cli.verified_study import verified_study
 from meta_eval.evidence.errors import InputError
-from meta_eval.home import golden_runs_folder, home_folder, rounds_folder
-from meta_eval.lanes.production.rounds import Round
+from meta_eval.home import golden_runs_folder, home_folder
 from meta_eval.lanes.usefulness.studies import Study
 
 
@@ -32,7 +32,8 @@ def command(path: Path | None, round_name: str | None, study_name: str | None, e
     checked, and the whole of it is rebuilt from what it keeps, at its own recorded time. In a round, every digest
     that an artifact names must be that of another one there, every receipt that of its file, and where the evidence
     store is at hand, each artifact must be one that the store was given. Where the round still holds the files that
-    an artifact was made from, its stage is run again from them, and must make the same artifact. In a study, both
+    an artifact was made from, its stage is run again from them, and must make the same artifact. Where machines share
+    the artifacts, the receipts of files that this machine does not hold are named as not checked. In a study, both
     registers must be whole, and each artifact must keep of the others and of the registers what these hold.
 
     Exits 1 and names each artifact that fails, with the place of the first difference.
@@ -42,11 +43,11 @@ def command(path: Path | None, round_name: str | None, study_name: str | None, e
     if path is not None:
         results = list(verified_path(path))
     elif round_name is not None:
-        results = list(verified_round(Round(rounds_folder(), round_name)))
+        results = list(verified_round(round_named(round_name)))
     elif study_name is not None:
         results = list(verified_study(Study(_studies_folder(), study_name)))
     else:
-        rounds = [Round(rounds_folder(), name) for name in _names(rounds_folder())]
+        rounds = [round_named(name) for name in round_names()]
         studies = [Study(_studies_folder(), name) for name in _names(_studies_folder())]
         results = [result for round_ in rounds for result in verified_round(round_)]
         results += [result for place in studies for result in verified_study(place)]
@@ -77,4 +78,7 @@ def _print(results: list[dict[str, Any]], *, as_json: bool) -> None:
         told = f"{result['artifact']} {result['status']}" if result["verified"] else result["reason"]
         told += ", made again from its files" if result.get("madeAgain") and result["verified"] else ""
         click.echo(f"{word}  {result['path']}  {told}")
+    if unseen := {name for result in results for name in result.get("notChecked", ())}:
+        names = ", ".join(sorted(unseen))
+        click.echo(f"not checked here, for their files lie on another machine: the receipts of {names}")
     click.echo(f"{len(results) - failed} verified, {failed} refused")

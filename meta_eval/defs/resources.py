@@ -9,19 +9,25 @@ from pathlib import Path
 
 import dagster as dg
 
+from meta_eval.evidence.artifact_roots import ArtifactRoot, ObjectFile
+from meta_eval.evidence.canonical import Readable
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.errors import UsageError
 from meta_eval.evidence.store import EvidenceStore
-from meta_eval.home import home_folder
+from meta_eval.home import artifact_root, home_folder
 from meta_eval.lanes.catalogue import evidence_store
 from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.steps import Setting
 
 
 class MetaEvalHome(dg.ConfigurableResource[None]):
-    """The home folder, and a fixed clock for controlled runs. Left out, both are those of the terminal."""
+    """The home folder, the URL of shared artifacts, and a fixed clock for controlled runs.
+
+    Left out, each is that of the terminal.
+    """
 
     home: str | None = None
+    artifacts: str | None = None
     as_of: str | None = None
 
     @property
@@ -32,9 +38,14 @@ class MetaEvalHome(dg.ConfigurableResource[None]):
     def rounds(self) -> Path:
         return self.folder / "rounds"
 
+    @property
+    def root(self) -> ArtifactRoot:
+        """Where the artifacts of rounds lie. Raises UsageError for a URL that they cannot lie under."""
+        return artifact_root(self.rounds, self.artifacts)
+
     def round(self, name: str) -> Round:
         """The round of a partition. Raises UsageError for a name that is no round's."""
-        return Round(self.rounds, name)
+        return Round(self.rounds, name, self.root)
 
     def store(self) -> EvidenceStore:
         """The evidence store, with the tables of every lane."""
@@ -51,6 +62,6 @@ class MetaEvalHome(dg.ConfigurableResource[None]):
             raise UsageError("as_of is not an instant such as 2026-11-30T19:00:00.000Z")
         return Setting(made_at=made_at, round_name=round_name, on_rows=on_rows)
 
-    def relative(self, path: Path) -> str:
-        """A path as people are shown it: from the home folder on, so that no machine path is recorded."""
-        return path.relative_to(self.folder).as_posix()
+    def relative(self, file: Readable) -> str:
+        """A file as people are shown it: from the home folder or root on, so that no machine path is recorded."""
+        return file.key if isinstance(file, ObjectFile) else Path(str(file)).relative_to(self.folder).as_posix()

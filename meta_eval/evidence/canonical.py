@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import rfc8785
@@ -25,6 +25,15 @@ MAX_DEPTH = 64
 MAX_SAFE_INTEGER = 2**53 - 1
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+
+
+class Readable(Protocol):
+    """A file, wherever it lies: a path, or an object of a store. As text it is its place, for messages."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read_bytes(self) -> bytes: ...
 
 
 def canonical_bytes(value: Any) -> bytes:
@@ -96,7 +105,7 @@ def file_receipt(path: Path) -> str:
         raise unreadable(path, error) from error
 
 
-def unreadable(path: Path, error: OSError) -> InputError:
+def unreadable(path: Readable, error: OSError) -> InputError:
     """The error for a file that the operating system will not give us."""
     rules = {FileNotFoundError: "no such file", IsADirectoryError: "a folder, not a file"}
     rule = rules.get(type(error), "cannot be read (permission or device)")
@@ -107,7 +116,7 @@ class _FaultError(Exception):
     """A rule that the strict reader found broken, before its place is known."""
 
 
-def read_document(path: Path) -> tuple[Any, str]:
+def read_document(path: Readable) -> tuple[Any, str]:
     """A JSON document's value and its receipt.
 
     Raises:

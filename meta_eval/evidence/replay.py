@@ -14,11 +14,10 @@ Source: the evidence contract. `verified` follows these steps and returns the ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact, digest_of, parsed_artifact
-from meta_eval.evidence.canonical import read_document
+from meta_eval.evidence.canonical import Readable, read_document
 from meta_eval.evidence.errors import VerificationError
 
 Rebuild = Callable[[Artifact], Artifact]
@@ -52,7 +51,7 @@ def _contents(artifact: Artifact) -> dict[str, Any]:
     return {key: value for key, value in artifact.items() if key != "digest"}
 
 
-def load_verified(path: Path, rebuilds: Mapping[str, Rebuild], *, kind: str | None = None) -> Artifact:
+def load_verified(path: Readable, rebuilds: Mapping[str, Rebuild], *, kind: str | None = None) -> Artifact:
     """Read an artifact from a file and verify it.
 
     Raises:

@@ -15,6 +15,7 @@ from meta_eval.definitions import defs
 from meta_eval.defs.production import listing, scoring
 from meta_eval.defs.production.sensors import RUN_KEY_TAG, bundle_sensor, daily_rescore
 from meta_eval.defs.resources import MetaEvalHome
+from meta_eval.evidence.artifact_roots import FolderRoot
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.lanes.production import bundle, metrics
 from meta_eval_tests.valid_world import ASSEMBLED_AT, World
@@ -78,9 +79,9 @@ def test_a_blocked_bundle_and_a_broken_one_are_named_and_stop_no_other(
     keep(tmp_path, "r2", world.assembled()).write_text('{"status": ', encoding="utf-8")
     keep(tmp_path, "r3", world.assembled())
     scores = scoring.new_bundles(
-        listing.newest_artifacts(tmp_path / "rounds", "assembled_bundle"),
+        listing.newest_artifacts(FolderRoot(tmp_path / "rounds"), "assembled_bundle"),
         None,
-        artifact_of=lambda name: listing.newest_artifact(tmp_path / "rounds", name, "assembled_bundle"),
+        artifact_of=lambda name: listing.newest_artifact(FolderRoot(tmp_path / "rounds"), name, "assembled_bundle"),
         asked=lambda _name, _digest: False,
     )
     assert list(scores.run_keys) == ["r3"]
@@ -134,11 +135,11 @@ def test_a_bundle_that_the_terminal_scored_is_not_scored_again(instance: dg.Dags
     keep(tmp_path, "r1", bundle)
     keep(tmp_path, "r2", bundle)
     keep(tmp_path, "r1", world.evaluated(bundle))
-    assert listing.is_scored(tmp_path / "rounds", "r1", bundle["digest"])
+    assert listing.is_scored(FolderRoot(tmp_path / "rounds"), "r1", bundle["digest"])
     scores = scoring.new_bundles(
-        listing.newest_artifacts(tmp_path / "rounds", "assembled_bundle"),
+        listing.newest_artifacts(FolderRoot(tmp_path / "rounds"), "assembled_bundle"),
         None,
-        artifact_of=lambda name: listing.newest_artifact(tmp_path / "rounds", name, "assembled_bundle"),
-        asked=lambda name, digest: listing.is_scored(tmp_path / "rounds", name, digest),
+        artifact_of=lambda name: listing.newest_artifact(FolderRoot(tmp_path / "rounds"), name, "assembled_bundle"),
+        asked=lambda name, digest: listing.is_scored(FolderRoot(tmp_path / "rounds"), name, digest),
     )
     assert list(scores.run_keys) == ["r2"]

@@ -1,1 +1,1 @@
-"""Tests on the running thing: `dagster dev` and a real browser. `make live` runs them; `make test` does not."""
+"""Tests on the running thing: `dagster dev`, a browser, real servers. `make live` runs them, `make test` does not."""

@@ -4,13 +4,12 @@ The orchestration contract: a check is how a person sees the verdict and how a r
 a stage verifies what it reads, so a later run of a downstream stage alone is refused as well.
 """
 
-from pathlib import Path
-
 import dagster as dg
 
 from meta_eval.defs.partitions import blocking_check, rounds_partitions
 from meta_eval.defs.production import shown
 from meta_eval.evidence.artifacts import Artifact
+from meta_eval.evidence.canonical import Readable
 from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.replay import load_verified
 from meta_eval.evidence.store import EvidenceStore
@@ -62,7 +61,7 @@ def _gates(artifact: Artifact) -> dg.AssetCheckResult:
     return _result(GATES, passed, metadata, shown.blockers_in_words(artifact))
 
 
-def _replay(artifact: Artifact, path: Path) -> dg.AssetCheckResult:
+def _replay(artifact: Artifact, path: Readable) -> dg.AssetCheckResult:
     try:
         again = load_verified(path, REBUILDS, kind=artifact["artifact"])
     except VerificationError as error:

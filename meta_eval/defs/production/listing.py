@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from meta_eval.evidence.canonical import file_receipt
+from meta_eval.evidence.artifact_roots import ArtifactRoot
+from meta_eval.evidence.canonical import Readable, file_receipt
+from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.lanes.production.rounds import round_name_problem
 from meta_eval.lanes.production.stages import STAGES, input_name, stage_named
 
@@ -72,60 +74,54 @@ def steady_receipt(rounds: Path, found: Found) -> str | None:
     return sha if (stat.st_size, stat.st_mtime_ns) == (found.size, found.modified_ns) else None
 
 
-def newest_artifacts(rounds: Path, stage: str) -> dict[str, str]:
+def newest_artifacts(root: ArtifactRoot, stage: str) -> dict[str, str]:
     """By round, the file name of a stage's newest artifact; none is opened."""
-    kind, newest = stage_named(stage).kind, {}
-    for folder in _folders(rounds):
-        if round_name_problem(folder.name) is None and (name := _newest_name(Path(folder.path), kind)):
-            newest[folder.name] = name
-    return newest
+    kind = stage_named(stage).kind
+    names = [name for name in root.round_names() if round_name_problem(name) is None]
+    return {name: file.name for name in names if (file := _newest_file(root, name, kind))}
 
 
-def newest_artifact(rounds: Path, round_name: str, stage: str) -> dict[str, Any] | None:
+def newest_artifact(root: ArtifactRoot, round_name: str, stage: str) -> dict[str, Any] | None:
     """A stage's newest artifact as it was written, or None where there is none that can be read.
 
     Not verified: it only decides what is worth asking for. The stage that is asked for verifies what it reads.
     """
-    kind = stage_named(stage).kind
     try:
-        name = _newest_name(rounds / round_name, kind)
-        value = json.loads((rounds / round_name / "artifacts" / kind / name).read_bytes()) if name else None
-    except (OSError, ValueError, RecursionError):
+        file = _newest_file(root, round_name, stage_named(stage).kind)
+        value = json.loads(file.read_bytes()) if file else None
+    except (OSError, ValueError, RecursionError, MetaEvalError):
         return None
     if not isinstance(value, dict) or not isinstance(value.get("blockers"), list):
         return None
     return value if all(isinstance(value.get(key), str) for key in ("status", "digest")) else None
 
 
-def ready_stages(rounds: Path, round_name: str) -> frozenset[str]:
+def ready_stages(root: ArtifactRoot, round_name: str) -> frozenset[str]:
     """The stages whose newest artifact says that it is ready."""
-    made = {stage.name: newest_artifact(rounds, round_name, stage.name) for stage in STAGES}
+    made = {stage.name: newest_artifact(root, round_name, stage.name) for stage in STAGES}
     return frozenset(name for name, artifact in made.items() if artifact and artifact["status"] == "ready")
 
 
-def taken_in(rounds: Path, round_name: str, name: str, sha: str) -> bool:
+def taken_in(root: ArtifactRoot, round_name: str, name: str, sha: str) -> bool:
     """Does the newest artifact of a stage that reads this input say that it was made from these bytes?
 
     Then somebody ran the stage already, in the terminal or by hand, and the file is no news.
     """
-    newest = (newest_artifact(rounds, round_name, stage.name) for stage in STAGES if name in stage.inbox)
+    newest = (newest_artifact(root, round_name, stage.name) for stage in STAGES if name in stage.inbox)
     inputs = [artifact.get("inputs") for artifact in newest if artifact]
     return any(isinstance(named, dict) and named.get(input_name(name)) == {"receipt": sha} for named in inputs)
 
 
-def is_scored(rounds: Path, round_name: str, bundle_digest: str) -> bool:
+def is_scored(root: ArtifactRoot, round_name: str, bundle_digest: str) -> bool:
     """Is the newest verdict of a round that of this bundle?"""
-    verdict = newest_artifact(rounds, round_name, "production_metrics")
+    verdict = newest_artifact(root, round_name, "production_metrics")
     named = verdict.get("inputs") if verdict else None
     return isinstance(named, dict) and named.get("assembledBundle") == {"digest": bundle_digest}
 
 
-def _newest_name(folder: Path, kind: str) -> str | None:
-    try:
-        names = [name for name in os.listdir(folder / "artifacts" / kind) if name.endswith(".json") and name[0] != "."]  # noqa: PTH208
-    except OSError:
-        return None
-    return max(names, default=None)
+def _newest_file(root: ArtifactRoot, round_name: str, kind: str) -> Readable | None:
+    files = [file for file in root.files(round_name, kind) if file.name[0] != "."]
+    return files[-1] if files else None
 
 
 def _folders(rounds: Path) -> Iterator[os.DirEntry[str]]:

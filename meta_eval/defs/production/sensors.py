@@ -28,15 +28,15 @@ _BUNDLE, _METRICS, _READINESS = "assembled_bundle", "production_metrics", "readi
     description="A new or changed file in a round's inbox that has stopped growing runs just the stages it unlocks.",
 )
 def inbox_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg.SensorResult:
-    instance, rounds = context.instance, home.rounds
+    instance, rounds, root = context.instance, home.rounds, home.root
     world = inbox.World(
         now_ns=time.time_ns(),
         partitions=set(instance.get_dynamic_partitions("rounds")),
         sha_of=lambda found: listing.steady_receipt(rounds, found),
-        ready=lambda name: listing.ready_stages(rounds, name),
+        ready=lambda name: listing.ready_stages(root, name),
         times_asked=lambda name, input_name, sha: (
             _runs(instance, {ROUND_TAG: name, input_tag(input_name): sha})
-            or int(listing.taken_in(rounds, name, input_name, sha))
+            or int(listing.taken_in(root, name, input_name, sha))
         ),
     )
     tick = inbox.look(listing.list_inboxes(rounds), context.cursor, world)
@@ -68,19 +68,19 @@ def inbox_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg.
 )
 def bundle_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg.SensorResult:
     scores = scoring.new_bundles(
-        listing.newest_artifacts(home.rounds, _BUNDLE),
+        listing.newest_artifacts(home.root, _BUNDLE),
         context.cursor,
-        artifact_of=lambda name: listing.newest_artifact(home.rounds, name, _BUNDLE),
+        artifact_of=lambda name: listing.newest_artifact(home.root, name, _BUNDLE),
         asked=lambda name, digest: (
-            listing.is_scored(home.rounds, name, digest)
+            listing.is_scored(home.root, name, digest)
             or bool(_runs(context.instance, {RUN_KEY_TAG: scoring.run_key(name, digest)}))
         ),
     )
     due = scoring.due_readiness(
-        listing.newest_artifacts(home.rounds, _METRICS),
-        listing.newest_artifacts(home.rounds, _READINESS),
+        listing.newest_artifacts(home.root, _METRICS),
+        listing.newest_artifacts(home.root, _READINESS),
         scoring.readiness_cursor(context.cursor),
-        verdict_of=lambda name: listing.newest_artifact(home.rounds, name, _METRICS),
+        verdict_of=lambda name: listing.newest_artifact(home.root, name, _METRICS),
     )
     known = set(context.instance.get_dynamic_partitions("rounds"))
     new = sorted({*scores.run_keys, *due.run_keys} - known)  # a round that the terminal made
@@ -107,8 +107,8 @@ def bundle_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg
 def daily_rescore(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> list[dg.RunRequest] | dg.SkipReason:
     day = context.scheduled_execution_time.date().isoformat()
     known = set(context.instance.get_dynamic_partitions("rounds"))
-    newest = listing.newest_artifacts(home.rounds, _METRICS)
-    verdicts = {name: listing.newest_artifact(home.rounds, name, _METRICS) for name in sorted(newest) if name in known}
+    newest = listing.newest_artifacts(home.root, _METRICS)
+    verdicts = {name: listing.newest_artifact(home.root, name, _METRICS) for name in sorted(newest) if name in known}
     unread = [name for name, verdict in verdicts.items() if verdict is None]
     for name in unread:
         context.log.warning(f"{name}: its newest verdict cannot be read; judging it again will name the fault")
@@ -129,8 +129,8 @@ def daily_rescore(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> 
 def daily_readiness(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> list[dg.RunRequest] | dg.SkipReason:
     day = context.scheduled_execution_time.date().isoformat()
     known = set(context.instance.get_dynamic_partitions("rounds"))
-    names = [name for name in sorted(listing.newest_artifacts(home.rounds, _READINESS)) if name in known]
-    judged = {name: listing.newest_artifact(home.rounds, name, _READINESS) for name in names}
+    names = [name for name in sorted(listing.newest_artifacts(home.root, _READINESS)) if name in known]
+    judged = {name: listing.newest_artifact(home.root, name, _READINESS) for name in names}
     due = [name for name, found in judged.items() if found is None or scoring.depends_on_the_day(found)]
     if not due:
         return dg.SkipReason("no round has a readiness that depends on the day")

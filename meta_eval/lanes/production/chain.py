@@ -49,6 +49,7 @@ class Surroundings:
 
     digests: of every artifact of the round that verified.
     receipts: of every file that people put in, and of every export.
+    elsewhere: the inputs whose files this machine does not hold, where machines share the artifacts.
     loaded: the digests that the evidence store was given for this round, or None where no store is at hand.
     key: SHA-256 of the pseudonym key, or None where it is withheld.
     """
@@ -57,6 +58,7 @@ class Surroundings:
     digests: Set[str]
     receipts: Set[str]
     loaded: Set[str] | None
+    elsewhere: Set[str] = frozenset()
     key: str | None = None
 
 
@@ -79,7 +81,8 @@ def broken_link(artifact: Artifact, around: Surroundings, *, file_name: str, new
                 return "made under another pseudonym key than the round's", f"/inputs/{name}/digest"
         elif "digest" in entry and entry["digest"] not in around.digests:
             return "made from an artifact that is not in its round", f"/inputs/{name}/digest"
-        if newest and "receipt" in entry and entry["receipt"] not in around.receipts:
+        due = newest and "receipt" in entry and name not in around.elsewhere
+        if due and entry["receipt"] not in around.receipts:
             return "made from a file that the round no longer holds", f"/inputs/{name}/receipt"
     if around.loaded is not None and artifact["digest"] not in around.loaded:
         return "not an artifact that the evidence store was given; run its stage again", "/digest"

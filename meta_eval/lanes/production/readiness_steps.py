@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from meta_eval.evidence.canonical import read_document
+from meta_eval.evidence.canonical import Readable, read_document
 from meta_eval.lanes.production import collection, readiness, release
 from meta_eval.lanes.production.steps import Setting, Step
 
@@ -23,11 +23,11 @@ def judge_collection(approval_file: Path | None, setting: Setting, *, switch: bo
 
 
 def judge_release(
-    metrics_file: Path | None, manifest_file: Path | None, setting: Setting, *, release_folder: Path | None = None
+    metrics_file: Readable | None, manifest_file: Path | None, setting: Setting, *, release_folder: Path | None = None
 ) -> Step:
     """Stage 9: whether a release is ready. A verdict that is missing or not honest is a blocker here, not an error."""
     verdict, verdict_receipt = readiness.Verdict(None, "metrics-missing"), None
-    if metrics_file is not None and metrics_file.exists():
+    if metrics_file is not None and not (isinstance(metrics_file, Path) and not metrics_file.exists()):
         value, verdict_receipt = read_document(metrics_file)
         verdict = readiness.believed(value, source=str(metrics_file))
     document: Any = None

@@ -27,7 +27,7 @@ class _NothingKept(Round):
     """A round that is read where it is, and whose question export goes elsewhere."""
 
     def __init__(self, round_: Round, elsewhere: Path) -> None:
-        super().__init__(round_.folder.parent, round_.name)
+        super().__init__(round_.folder.parent, round_.name, round_.root)
         self._elsewhere = elsewhere
 
     def export_file(self, export_receipt: str) -> Path:

@@ -7,17 +7,19 @@
       private/     the pseudonym key and the question exports
 
 Everything is private to its owner (0600 in 0700). The current artifact of a stage is the newest by its own recorded
-time.
+time. Where machines share a root, the artifacts lie there, and everything else stays in the folder.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from meta_eval.evidence.artifact_roots import ArtifactRoot, FolderRoot
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import file_receipt
+from meta_eval.evidence.canonical import Readable, file_receipt
 from meta_eval.evidence.errors import InputError, UsageError, VerificationError, WaitingError
 from meta_eval.evidence.files import private_folder, write_document
 from meta_eval.evidence.replay import load_verified
@@ -41,7 +43,7 @@ class Kept:
     """An artifact in its round. `reused` says that nothing but the time would have changed."""
 
     artifact: Artifact
-    path: Path
+    path: Readable
     papers: tuple[Path, ...]
     reused: bool
 
@@ -54,19 +56,28 @@ def round_name_problem(name: str) -> str | None:
 
 
 class Round:
-    """One round's folder. Raises UsageError for a name that is no round's."""
+    """One round's folder, and the root of its artifacts. Raises UsageError for a name that is no round's."""
 
-    def __init__(self, rounds_folder: Path, name: str) -> None:
+    def __init__(self, rounds_folder: Path, name: str, root: ArtifactRoot | None = None) -> None:
         if (problem := round_name_problem(name)) is not None:
             raise UsageError(problem)
-        self.name = name
+        self.name, self.root = name, root or FolderRoot(rounds_folder)
         self.folder = rounds_folder / name
         self.inbox, self.private = self.folder / "inbox", self.folder / "private"
         self.artifacts, self.worksheets = self.folder / "artifacts", self.folder / "worksheets"
 
     def make(self) -> Round:
-        """Make the folders that are missing, and return the round."""
-        for folder in (self.inbox, self.artifacts, self.worksheets, self.private):
+        """Make the folders that are missing, and return the round.
+
+        Raises:
+            UsageError: its artifacts are kept under a shared root, and its folder holds some of before.
+        """
+        if self.root.shared and any(self.artifacts.glob("*/*.json")):
+            raise UsageError(
+                f"round {self.name} holds artifacts in its folder, and is asked to keep them under {self.root}; "
+                "copy its artifacts there, and move those in the folder away"
+            )
+        for folder in (self.inbox, self.worksheets, self.private, *([] if self.root.shared else [self.artifacts])):
             private_folder(folder).chmod(0o700)  # also one that a person made before us
         return self
 
@@ -94,11 +105,11 @@ class Round:
         key = self.private / KEY_NAME
         return file_receipt(key) if key.is_file() else None
 
-    def artifact_files(self, kind: str) -> list[Path]:
+    def artifact_files(self, kind: str) -> Sequence[Readable]:
         """Every artifact of a kind, oldest first."""
-        return sorted((self.artifacts / kind).glob("*.json"))
+        return self.root.files(self.name, kind)
 
-    def current_file(self, kind: str) -> Path:
+    def current_file(self, kind: str) -> Readable:
         """The newest artifact of a kind.
 
         Raises:
@@ -134,7 +145,7 @@ class Round:
             write_document(self.worksheets / _paper_name(name, step.artifact), value)
             for name, value in step.papers.items()
         )
-        path = write_document(self.artifacts / kind / artifact_name(step.artifact), step.artifact)
+        path = self.root.keep(self.name, kind, artifact_name(step.artifact), step.artifact)
         return Kept(step.artifact, path, papers, reused=False)
 
     def papers_of(self, artifact: Artifact) -> list[Path]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from meta_eval.evidence.canonical import digest, file_receipt, read_document, receipt
+from meta_eval.evidence.artifact_roots import ArtifactRoot
+from meta_eval.evidence.canonical import Readable, digest, file_receipt, read_document, receipt
 from meta_eval.evidence.errors import UsageError, WaitingError
 from meta_eval.evidence.files import remove_partials
 from meta_eval.lanes.production import (
@@ -87,8 +88,14 @@ def _attest(round_: Round, setting: Setting) -> Step:
 
 def _export(round_: Round, setting: Setting) -> Step:
     log, attested = round_.inbox_file("query_log"), round_.inbox_file("attestation")
-    key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
+    key = _pseudonym_key(round_)
     return steps.export_questions(log, attested, setting, key=key, export_file=round_.export_file)
+
+
+def _pseudonym_key(round_: Round) -> bytes:
+    """The round's key; another machine may hold it, and then this one must not make a second."""
+    elsewhere = round_.root.shared and bool(round_.artifact_files(question_export.KIND))
+    return steps.pseudonym_key(round_.private / steps.KEY_NAME, make=not elsewhere)
 
 
 def _prepare(round_: Round, setting: Setting) -> Step:
@@ -140,17 +147,17 @@ def judge_release(round_: Round, setting: Setting, release_folder: Path | None =
     return readiness_steps.judge_release(verdict, round_.inbox / name, setting, release_folder=release_folder)
 
 
-def verdict_of(rounds_folder: Path, release_manifest: Path) -> Path | None:
+def verdict_of(root: ArtifactRoot, release_manifest: Path) -> Readable | None:
     """The newest verdict of any round that says it measured this release. It is not verified here."""
-    found = []
+    found: list[Readable] = []
     release_digest = digest(read_document(release_manifest)[0])
-    for folder in rounds_folder.glob(f"*/artifacts/{metrics.KIND}"):
-        for path in sorted(folder.glob("*.json"))[-1:]:
-            value, _ = read_document(path)
+    for round_name in root.round_names():
+        for file in root.files(round_name, metrics.KIND)[-1:]:
+            value, _ = read_document(file)
             result = value.get("result") if isinstance(value, dict) else None
             if isinstance(result, dict) and result.get("releaseDigest") == release_digest:
-                found.append(path)
-    return max(found, key=lambda path: (path.name, path.parts), default=None)
+                found.append(file)
+    return max(found, key=lambda file: (file.name, str(file)), default=None)
 
 
 def _received(round_: Round, *names: str) -> Inputs:
@@ -170,7 +177,7 @@ def _current(round_: Round, **kinds: str) -> Inputs:
 
 
 def _export_sources(round_: Round) -> Inputs:
-    key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
+    key = _pseudonym_key(round_)
     return _received(round_, "query_log", "attestation") | {"pseudonymKey": {"digest": receipt(key)}}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact
-from meta_eval.evidence.canonical import read_document
+from meta_eval.evidence.canonical import Readable, read_document
 from meta_eval.evidence.errors import InputError, VerificationError
 from meta_eval.evidence.files import private_folder, replacing
 from meta_eval.evidence.replay import Rebuild, load_verified
@@ -122,7 +122,7 @@ def prepare_manifest(export_file: Path, setting: Setting) -> Step:
     return Step(artifact, {"labels-worksheet.json": manifest.labels_worksheet(artifact)} if ready else {})
 
 
-def freeze_labels(labels_file: Path, prepared_file: Path, setting: Setting) -> Step:
+def freeze_labels(labels_file: Path, prepared_file: Readable, setting: Setting) -> Step:
     """Stage 5: check the completed manifest against the prepared one."""
     prepared = _upstream(prepared_file, manifest.KIND, setting)
     document, labels_receipt = read_document(labels_file)
@@ -139,7 +139,7 @@ def freeze_labels(labels_file: Path, prepared_file: Path, setting: Setting) -> S
 
 
 def prepare_run_kit(
-    frozen_file: Path, operator: object, setting: Setting, *, operator_receipt: str | None = None
+    frozen_file: Readable, operator: object, setting: Setting, *, operator_receipt: str | None = None
 ) -> Step:
     """Stage 6: blank worksheets for the run and its reviews."""
     kit = run_kit.prepare_run(
@@ -164,8 +164,8 @@ class BundleFiles:
     observations: Path
     reviews: Path
     release_manifest: Path
-    frozen: Path
-    kit: Path | None = None
+    frozen: Readable
+    kit: Readable | None = None
 
 
 def assemble_bundle(
@@ -201,7 +201,7 @@ def assemble_bundle(
     )
 
 
-def evaluate_bundle(frozen_file: Path, assembled_file: Path, setting: Setting) -> Step:
+def evaluate_bundle(frozen_file: Readable, assembled_file: Readable, setting: Setting) -> Step:
     """Stage 8: recompute the metrics."""
     frozen = _upstream(frozen_file, labels.KIND, setting)
     assembled = _upstream(assembled_file, bundle.KIND, setting)
@@ -212,7 +212,7 @@ def evaluate_bundle(frozen_file: Path, assembled_file: Path, setting: Setting) -
     )
 
 
-def _upstream(path: Path, kind: str, setting: Setting) -> Artifact:
+def _upstream(path: Readable, kind: str, setting: Setting) -> Artifact:
     """An artifact that a step is made from, verified, and of the step's own round where it has one.
 
     Raises:
