@@ -15,7 +15,7 @@ run: $(READY) ## set everything up and play a whole rehearsal round to its verdi
 test: $(READY) ## set everything up and pass the tests
 	$(BIN)/python -m pytest -n 2 --dist loadscope -q
 
-live: $(READY) ## test the running thing: `dagster dev` and a real browser (needs chromium)
+live: $(READY) ## test the running thing: dagster dev, a browser, servers (needs chromium, postgresql, redis-server)
 	$(BIN)/python -m pytest -n 0 -q meta_eval_tests/live
 
 screenshots: $(READY) ## make the pictures of the operator's handbook anew (needs chromium)
@@ -38,7 +38,9 @@ format: $(READY)
 bench: $(READY) ## measure against the floor, and print ratios
 	$(BIN)/python benchmarks/identifier_rates.py
 	$(BIN)/python benchmarks/query_log.py
+	$(BIN)/python benchmarks/bundle.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/store_of_rounds.py
 	$(BIN)/python benchmarks/sessions.py
 
 mutants: $(READY) ## change every artifact in every place; none may survive an audit

@@ -51,7 +51,8 @@ def command(path: Path | None, round_name: str | None, study_name: str | None, e
         studies = [Study(_studies_folder(), name) for name in _names(_studies_folder())]
         results = [result for round_ in rounds for result in verified_round(round_)]
         results += [result for place in studies for result in verified_study(place)]
-        results += [result for folder in (ledgers_folder(), golden_runs_folder()) for result in verified_path(folder)]
+        others = [folder for folder in (ledgers_folder(), golden_runs_folder()) if folder.is_dir()]
+        results += [result for folder in others for result in verified_path(folder)]
     if not results:
         raise InputError(
             str(path or round_name or study_name or home_folder()), "no artifact to verify", next_step="check the name"

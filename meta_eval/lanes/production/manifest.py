@@ -121,12 +121,20 @@ def _document_shape(environment: str, case: Keyed) -> Keyed:
 def _projected(export: object, policy: Policy) -> Any:
     reading = read(export, _export_shape(documents.environment_of(export), policy), subject="export")
     cases = reading.projection.get("cases") if isinstance(reading.projection, dict) else None
-    for case in cases if isinstance(cases, list) else []:
-        if isinstance(case.get("question"), str):
-            normalised = normalised_question(case.pop("question"))
-            case["questionSha256"] = hashlib.sha256(normalised.encode()).hexdigest()
-            case["normalizedLength"] = len(normalised)
-    return reading.projection
+    if not isinstance(cases, list):
+        return reading.projection
+    return {**reading.projection, "cases": [_hashed(case) for case in cases]}
+
+
+def _hashed(case: dict[str, Any]) -> dict[str, Any]:
+    """A case with its question, where it was accepted, replaced by its digest and length."""
+    question = case.get("question")
+    if not isinstance(question, str):
+        return case
+    normalised = normalised_question(question)
+    kept = {key: value for key, value in case.items() if key != "question"}
+    sha = hashlib.sha256(normalised.encode()).hexdigest()
+    return {**kept, "questionSha256": sha, "normalizedLength": len(normalised)}
 
 
 def _build(projection: Any, export_receipt: str, *, made_at: int, policy: Policy, round_name: str | None) -> Artifact:

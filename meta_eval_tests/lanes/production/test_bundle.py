@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from meta_eval.evidence.chronology import DAY_MS, written_instant
+from meta_eval.evidence.replay import verified
 from meta_eval.lanes.production.joined import normalised_bundle
+from meta_eval.lanes.production.steps import REBUILDS
 from meta_eval_tests.lanes.production.broken import (
     OBSERVATION,
     OTHER_POLICY,
@@ -639,3 +641,22 @@ def test_each_break_is_named_and_nothing_else(edit: Any, expected: set[Any]) -> 
     assert artifact["status"] == "blocked"
     assert artifact["result"]["bundleDigest"] is None
     assert artifact["result"]["releaseDigest"] is None
+
+
+def test_no_stage_changes_a_document_or_an_artifact_that_it_is_given() -> None:
+    world = World(overlap=6)
+    export, labels, observations, reviews = world.export(), world.labels(), world.observations(), world.reviews()
+    observations["observations"][0]["latencyMs"] = "fast"  # a document with a fault is read otherwise than a good one
+    reviews["precision"] = 0.9
+    prepared, frozen, kit = world.prepared(export), world.frozen(labels), world.kit()
+    assembled = world.assembled(frozen=frozen, kit=kit)
+    given = [export, labels, observations, reviews, prepared, frozen, kit, assembled]
+    before = deep(given)
+    world.prepared(export)
+    world.frozen(labels)
+    world.kit(frozen=frozen)
+    world.assembled(frozen=frozen, kit=kit, observations=observations, reviews=reviews)
+    world.evaluated(assembled, frozen=frozen)
+    for artifact in (prepared, frozen, kit, assembled):
+        verified(artifact, REBUILDS)
+    assert given == before
