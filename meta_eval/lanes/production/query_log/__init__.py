@@ -13,6 +13,7 @@ from meta_eval.lanes.production.query_log.normalise import normalised_question
 from meta_eval.lanes.production.query_log.outcomes import (
     OUTCOME_LETTERS,
     OUTCOMES,
+    counts_of,
     outcomes_of,
     runs_of,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "RowReader",
     "ScannedLog",
     "classify",
+    "counts_of",
     "normalised_question",
     "outcomes_of",
     "processes_for",

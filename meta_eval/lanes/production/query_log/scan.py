@@ -7,19 +7,13 @@ bytes a candidate row; no question outlives its batch but in the private folder.
 from __future__ import annotations
 
 import hashlib
-import os
-import signal
 import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from multiprocessing import current_process, get_context, parent_process
+from functools import cache, partial
+from multiprocessing import current_process
 from pathlib import Path
-from threading import Thread
 from typing import NamedTuple
 
 import numpy as np
@@ -30,12 +24,12 @@ from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log.cases import Pseudonyms, sorted_cases
 from meta_eval.lanes.production.query_log.duplicates import Candidates
-from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, OUTCOMES
+from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, counts_of
 from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
 from meta_eval.lanes.production.query_log.rows import classify
 from meta_eval.lanes.production.query_log.spill import SPILL_SCHEMA, SpillWriter, private_folder, spilled
+from meta_eval.lanes.production.query_log.workers import judged_in_order
 
-_MOST_WAITING = 16
 LARGE_LOG = 64 << 20
 """Bytes from which a log is best read by more than one process."""
 
@@ -116,9 +110,10 @@ def scan_log(
         InputError: the file is not a query log; names the byte offset.
     """
     reader = read_rows(path)
-    candidates = Candidates()
     with ExitStack() as stack:
-        spill = stack.enter_context(private_folder(work_dir)) / "candidates.arrow" if keep_questions else None
+        folder = cache(lambda: stack.enter_context(private_folder(work_dir)))
+        candidates = Candidates(folder)
+        spill = folder() / "candidates.arrow" if keep_questions else None
         outcomes, newest = _first_pass(
             reader, candidates, spill, _Job(as_of_ms, policy, keep_questions), processes, on_rows
         )
@@ -133,13 +128,13 @@ def _log_scan(
     # Candidates were added in row order, so they fill their rows' places one after the other.
     outcomes[outcomes == ELIGIBLE] = final
     outcomes.flags.writeable = False
-    counts = np.bincount(outcomes, minlength=len(OUTCOMES)).tolist()
+    counts = counts_of(outcomes)
     log = LogScan(
         receipt=reader.receipt,
         byte_count=reader.byte_count,
         row_count=outcomes.size,
         outcomes=outcomes,
-        counts=dict(zip(OUTCOMES, counts, strict=True)),
+        counts=counts,
         newest_asked_at_ms=max((ms for ms in (newest, newest_candidate) if ms is not None), default=None),
     )
     return final == ELIGIBLE, log
@@ -196,7 +191,8 @@ def _first_pass(
         writer = SpillWriter(spill) if spill else None
         if writer:
             stack.callback(writer.close)
-        for judged in _in_order(partial(_judged, job), reader, processes, stack):
+        judging = stack.enter_context(closing(judged_in_order(partial(_judged, job), reader, processes)))
+        for judged in judging:
             outcomes += judged.outcomes
             if judged.newest_asked_at_ms is not None:
                 newest.append(judged.newest_asked_at_ms)
@@ -206,45 +202,3 @@ def _first_pass(
             if on_rows:
                 on_rows(len(outcomes), reader.byte_count)
     return np.frombuffer(outcomes, dtype=np.uint8), max(newest, default=None)
-
-
-def _in_order(
-    judge: partial[_Judged], batches: Iterable[pa.RecordBatch], processes: int, stack: ExitStack
-) -> Iterator[_Judged]:
-    """The batches judged, in their order; with several processes a few batches ahead, never the whole file."""
-    if processes <= 1:
-        yield from map(judge, batches)
-        return
-    # This process is one of them: it reads, and judges what the others have no room for.
-    pool = ProcessPoolExecutor(processes - 1, get_context("spawn"), initializer=_ignore_interrupt)
-    stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-    waiting: deque[Future[_Judged]] = deque()
-    try:
-        for batch in batches:
-            under_way = sum(not future.done() for future in waiting)
-            waiting.append(pool.submit(judge, batch) if under_way < 2 * processes else _done(judge(batch)))
-            while waiting and (waiting[0].done() or len(waiting) > _MOST_WAITING):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise MetaEvalError("a worker process ended before its work was done; run the command again") from None
-
-
-def _done(judged: _Judged) -> Future[_Judged]:
-    future: Future[_Judged] = Future()
-    future.set_result(judged)
-    return future
-
-
-def _ignore_interrupt() -> None:
-    # Ctrl-C reaches every process of the group; the parent alone ends the work and removes the private folder.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A parent that was killed cannot end its workers, and they would wait for work for ever.
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if (parent := parent_process()) is not None:
-        parent.join()
-        os._exit(1)
