@@ -96,10 +96,10 @@ def _setting() -> Any:
     return Setting(made_at)
 
 
-def _attest(path: Path, _: Path) -> int:
+def _attest(path: Path, scratch: Path) -> int:
     from meta_eval.lanes.production.steps import attest_log
 
-    return int(attest_log(path, _setting()).artifact["result"]["rowCount"])
+    return int(attest_log(path, _setting(), private=scratch / "private").artifact["result"]["rowCount"])
 
 
 def _export(path: Path, scratch: Path) -> int:
@@ -117,7 +117,12 @@ def _export(path: Path, scratch: Path) -> int:
     attestation = scratch / "attestation.json"
     attestation.write_text(json.dumps(document))
     step = export_questions(
-        path, attestation, _setting(), key=bytes(range(32)), export_file=lambda _: scratch / "export.json"
+        path,
+        attestation,
+        _setting(),
+        key=bytes(range(32)),
+        export_file=lambda _: scratch / "export.json",
+        private=scratch / "private",
     )
     assert step.artifact["status"] == "ready", step.artifact["blockers"]
     return int(step.artifact["result"]["rowCount"])

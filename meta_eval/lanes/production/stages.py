@@ -68,13 +68,15 @@ def stage_named(name: str) -> Stage:
 
 
 def _attest(round_: Round, setting: Setting) -> Step:
-    return steps.attest_log(round_.inbox_file("query_log"), setting)
+    return steps.attest_log(round_.inbox_file("query_log"), setting, private=round_.private)
 
 
 def _export(round_: Round, setting: Setting) -> Step:
     log, attested = round_.inbox_file("query_log"), round_.inbox_file("attestation")
     key = steps.pseudonym_key(round_.private / steps.KEY_NAME, make=True)
-    return steps.export_questions(log, attested, setting, key=key, export_file=round_.export_file)
+    return steps.export_questions(
+        log, attested, setting, key=key, export_file=round_.export_file, private=round_.private
+    )
 
 
 def _prepare(round_: Round, setting: Setting) -> Step:

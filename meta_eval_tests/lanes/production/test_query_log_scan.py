@@ -186,7 +186,10 @@ def test_candidates_in_shares_agree_with_plain_dictionaries(
         candidates = Candidates(lambda folder=folder: folder)  # type: ignore[misc]
         for part in np.array_split(np.arange(size), 7):
             sha = [
-                b"".join(hashlib.sha256(str(value).encode()).digest() for value in column[part])
+                np.frombuffer(
+                    b"".join(hashlib.sha256(str(value).encode()).digest()[:16] for value in column[part]),
+                    dtype=np.uint64,
+                ).reshape(-1, 2)
                 for column in (questions, ids)
             ]
             candidates.add(sha[0], sha[1], instants[part])

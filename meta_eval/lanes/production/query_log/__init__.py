@@ -8,6 +8,7 @@ and `columns` are a quicker way to the answers of `parsing` and `rows`; `cases` 
 
 from __future__ import annotations
 
+from meta_eval.lanes.production.query_log.again import scan_again
 from meta_eval.lanes.production.query_log.framing import ROW_LIMIT
 from meta_eval.lanes.production.query_log.normalise import normalised_question
 from meta_eval.lanes.production.query_log.outcomes import (
@@ -18,12 +19,15 @@ from meta_eval.lanes.production.query_log.outcomes import (
     runs_of,
 )
 from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
+from meta_eval.lanes.production.query_log.record import NAME as RECORD_NAME
 from meta_eval.lanes.production.query_log.rows import classify
-from meta_eval.lanes.production.query_log.scan import LogScan, ScannedLog, processes_for, scan_log
+from meta_eval.lanes.production.query_log.scan import LARGE_LOG, LogScan, ScannedLog, processes_for, scan_log
 
 __all__ = [
+    "LARGE_LOG",
     "OUTCOMES",
     "OUTCOME_LETTERS",
+    "RECORD_NAME",
     "ROW_LIMIT",
     "LogScan",
     "RowReader",
@@ -35,5 +39,6 @@ __all__ = [
     "processes_for",
     "read_rows",
     "runs_of",
+    "scan_again",
     "scan_log",
 ]

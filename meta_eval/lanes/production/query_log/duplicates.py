@@ -37,17 +37,17 @@ class Candidates:
         self.count = 0
         self._ids, self._questions = _Table(folder, "ids"), _Table(folder, "questions")
 
-    def add(self, questions: bytes, ids: bytes, asked_at_ms: np.ndarray) -> None:
-        """Add rows by the SHA-256 of their normalised question and of their query id, each end to end.
+    def add(self, questions: np.ndarray, ids: np.ndarray, asked_at_ms: np.ndarray) -> None:
+        """Add rows by the digests of their normalised question and of their query id, two uint64 each.
 
         Raises:
             MetaEvalError: the private folder has no room or cannot be written.
         """
         rows = np.arange(self.count, self.count + asked_at_ms.size, dtype=np.uint64)
         self.count += asked_at_ms.size
-        cut, asked = _cut(questions), asked_at_ms.astype(np.int64).view(np.uint64)
-        self._ids.add(np.column_stack((_cut(ids), cut, rows)))
-        self._questions.add(np.column_stack((cut, asked, np.zeros_like(rows), rows)))
+        asked = asked_at_ms.astype(np.int64).view(np.uint64)
+        self._ids.add(np.column_stack((ids, questions, rows)))
+        self._questions.add(np.column_stack((questions, asked, np.zeros_like(rows), rows)))
 
     def final_outcomes(self) -> tuple[np.ndarray, int | None]:
         """Each candidate's outcome (uint8), in the order added, and the newest instant of those not malformed."""
@@ -119,10 +119,6 @@ class _Table:
             with as_our_own():
                 rows = np.fromfile(path, dtype=np.uint64).reshape(-1, _ROW + 1)
             yield rows
-
-
-def _cut(digests: bytes) -> np.ndarray:
-    return np.frombuffer(digests, dtype=np.uint64).reshape(-1, 4)[:, :2]
 
 
 def _starts(keys: np.ndarray) -> np.ndarray:
