@@ -2,8 +2,8 @@
 
 Source: the production evaluation document, the question export, and the house's rule that a stage trusts nothing that
 was recorded. A row is handed on only if the log at hand has the record's receipt and the row, judged anew from its own
-text at this reading's clock, is eligible, no other row handed on asks the same, and its id names nothing else. What the
-record decides by itself is which rows are not handed on.
+text at this reading's clock, passes every rule on a row alone. So a record that was tampered with can leave a row out
+or let a question through twice, which the prepared manifest refuses; it can let nothing private out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from meta_eval.lanes.production.policy import Policy
-from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, FUTURE, STALE, UNSUCCESSFUL
+from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, FUTURE, OUTCOMES, STALE, UNSUCCESSFUL
 from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, ROW_SCHEMA, RowReader, read_rows
 from meta_eval.lanes.production.query_log.record import Record, Rows, fitting
 from meta_eval.lanes.production.query_log.scan import Job, LogScan, Progress, ScannedLog, Tally, read_through
@@ -50,12 +50,16 @@ def scan_again(
             return
         reader = read_rows(path)
         chosen = _Chosen(reader, log.outcomes == ELIGIBLE, on_rows)
-        tally = Tally(as_of_ms, folder)
-        spill = read_through(chosen, Job(as_of_ms, policy, True), tally, folder, processes, lambda _: None)
-        handed_on, eligible = tally.log(reader.receipt, reader.byte_count)
+        handed_on = np.zeros(len(OUTCOMES), dtype=np.int64)
+
+        def take(rows: Rows) -> None:
+            np.add.at(handed_on, rows.outcomes, 1)
+
+        spill = read_through(chosen, Job(as_of_ms, policy, True, keyed=False), folder, processes, take)
+        eligible = log.counts["eligible"]
         same_log = (reader.receipt, chosen.row_count) == (log.receipt, log.row_count)
-        holds = same_log and handed_on.row_count == handed_on.counts["eligible"] == log.counts["eligible"]
-        yield ScannedLog(log, spill, eligible) if holds else None
+        holds = same_log and handed_on.sum() == handed_on[ELIGIBLE] == eligible
+        yield ScannedLog(log, spill, np.ones(eligible, dtype=bool)) if holds else None
 
 
 def _told(record: Record, as_of_ms: int, policy: Policy, folder: Callable[[], Path]) -> LogScan | None:

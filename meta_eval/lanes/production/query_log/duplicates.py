@@ -56,19 +56,23 @@ class Candidates:
         newest: list[int] = []
         for share in self._questions.shares():
             kept = share[~conflicting[share[:, _ROW]]]
+            if kept.shape[0]:
+                newest.append(int(kept[:, _ASKED].view(np.int64).max()))
+            met = _met_again(kept)
+            outcomes[kept[~met, _ROW]] = ELIGIBLE
+            kept = kept[met]
             keys, asked = kept[:, _KEY], kept[:, _ASKED].view(np.int64)
             # lexsort is stable, so of two rows asked at one instant the lower row number comes first.
             order = np.lexsort((asked, keys[:, 1], keys[:, 0]))
             outcomes[kept[order[_starts(keys[order])], _ROW]] = ELIGIBLE
-            if asked.size:
-                newest.append(int(asked.max()))
         outcomes[conflicting] = MALFORMED
         return outcomes, max(newest, default=None)
 
     def _conflicting(self) -> np.ndarray:
         """True for every row whose query id names two different questions: such an id identifies nothing."""
         conflicting = np.zeros(self.count, dtype=bool)
-        for share in self._ids.shares():
+        for rows in self._ids.shares():
+            share = rows[_met_again(rows)]
             order = np.lexsort((share[:, 1], share[:, 0]))
             share = share[order]
             begins = _starts(share[:, _KEY])
@@ -119,6 +123,17 @@ class _Table:
             with as_our_own():
                 rows = np.fromfile(path, dtype=np.uint64).reshape(-1, _ROW + 1)
             yield rows
+
+
+def _met_again(rows: np.ndarray) -> np.ndarray:
+    """True of every row whose key may stand in another row too: the few that need to be sorted with care."""
+    order = np.argsort(rows[:, 0])
+    firsts = rows[order, 0]
+    same = firsts[1:] == firsts[:-1]
+    met = np.zeros(rows.shape[0], dtype=bool)
+    met[order[1:][same]] = True
+    met[order[:-1][same]] = True
+    return met
 
 
 def _starts(keys: np.ndarray) -> np.ndarray:

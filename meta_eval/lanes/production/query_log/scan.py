@@ -24,8 +24,8 @@ from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log.cases import Pseudonyms, sorted_cases
 from meta_eval.lanes.production.query_log.duplicates import Candidates
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, counts_of
-from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
-from meta_eval.lanes.production.query_log.record import Binding, RecordWriter, Rows, recording, rules_digest
+from meta_eval.lanes.production.query_log.reading import read_rows
+from meta_eval.lanes.production.query_log.record import Binding, Rows, recording, rules_digest
 from meta_eval.lanes.production.query_log.rows import classify
 from meta_eval.lanes.production.query_log.spill import SPILL_SCHEMA, SpillWriter, private_folder, spilled
 from meta_eval.lanes.production.query_log.workers import judged_in_order
@@ -121,8 +121,15 @@ def scan_log(
         folder = cache(lambda: stack.enter_context(private_folder(work_dir)))
         tally = Tally(as_of_ms, folder)
         with recording(record) if record else nullcontext() as writer:
-            tell = partial(_tell, on_rows, reader)
-            spill = read_through(reader, job, tally, folder, processes, tell, writer)
+
+            def take(rows: Rows) -> None:
+                tally.add(rows)
+                if writer:
+                    writer.add(rows)
+                if on_rows:
+                    on_rows(tally.row_count, reader.byte_count)
+
+            spill = read_through(reader, job, folder, processes, take)
             log, eligible = tally.log(reader.receipt, reader.byte_count)
             if writer:
                 writer.finish(
@@ -131,32 +138,29 @@ def scan_log(
         yield ScannedLog(log, spill, eligible)
 
 
-def _tell(on_rows: Progress | None, reader: RowReader, rows: int) -> None:
-    if on_rows:
-        on_rows(rows, reader.byte_count)
-
-
 class Job(NamedTuple):
     """How a batch is judged."""
 
     as_of_ms: int
     policy: Policy
     keep_questions: bool
+    keyed: bool = True
+    """Whether rows are to be compared with one another."""
 
 
 def judged(job: Job, batch: pa.RecordBatch) -> tuple[Rows, pa.RecordBatch | None]:
     """What was found of each row, small enough to send between processes, and the candidates where they are kept."""
-    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy)
+    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy, keyed=job.keyed)
     codes = classified.column("outcome").to_numpy().astype(np.uint8)
     chosen = classified.filter(pa.array(codes == ELIGIBLE))
-    ids = [hashlib.sha256(value).digest() for value in chosen.column("query_id").cast(pa.binary()).to_pylist()]
+    ids = chosen.column("query_id").cast(pa.binary()).to_pylist() if job.keyed else []
     rows = Rows(
         outcomes=codes,
         asked_at_ms=classified.column("asked_at_ms").fill_null(0).to_numpy(),
-        id_keys=_cut(ids),
-        question_keys=_cut(chosen.column("question_sha256").to_pylist()),
+        id_keys=_cut([hashlib.sha256(value).digest() for value in ids]),
+        question_keys=_cut(chosen.column("question_sha256").drop_null().to_pylist()),
     )
-    return rows, chosen.select(SPILL_SCHEMA.names) if job.keep_questions and ids else None
+    return rows, chosen.select(SPILL_SCHEMA.names) if job.keep_questions and chosen.num_rows else None
 
 
 def _cut(digests: list[bytes]) -> np.ndarray:
@@ -166,13 +170,11 @@ def _cut(digests: list[bytes]) -> np.ndarray:
 def read_through(
     batches: Iterable[pa.RecordBatch],
     job: Job,
-    tally: Tally,
     folder: Callable[[], Path],
     processes: int,
-    on_rows: Callable[[int], None],
-    record: RecordWriter | None = None,
+    take: Callable[[Rows], None],
 ) -> Path | None:
-    """Judge every batch and add it to the tally; where the candidates' questions are, if they are kept."""
+    """Judge every batch and hand on what was found; where the candidates' questions are, if they are kept."""
     with ExitStack() as stack:
         spill = folder() / "candidates.arrow" if job.keep_questions else None
         if spill:
@@ -180,12 +182,9 @@ def read_through(
             stack.callback(writer.close)
         judging = stack.enter_context(closing(judged_in_order(partial(judged, job), batches, processes)))
         for rows, candidates in judging:
-            tally.add(rows)
-            if record:
-                record.add(rows)
+            take(rows)
             if candidates:
                 writer.write(candidates)
-            on_rows(tally.row_count)
     return spill
 
 
