@@ -4,7 +4,7 @@
       inbox/       where people put files (`INBOX` names them)
       artifacts/   what the pipeline wrote, one folder a stage, named by time and digest; nothing is overwritten
       worksheets/  blank forms and receipts for people, named by the artifact that they belong to
-      private/     the pseudonym key and the question exports
+      private/     the pseudonym key, the question exports and, of a large log, a record of its last reading
 
 Everything is private to its owner (0600 in 0700). The current artifact of a stage is the newest by its own recorded
 time.

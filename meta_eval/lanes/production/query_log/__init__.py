@@ -2,7 +2,8 @@
 
 Source: the production evaluation document, the query log. In the order of the data: `grammar`, `framing` and
 `lines` (text to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise` and `rows` (row to
-outcome), `duplicates` and `spill` (rows among rows), `scan` (the whole log); `outcomes` holds their names. `layouts`
+outcome), `duplicates` and `spill` (rows among rows), `workers` and `scan` (the whole log), `record` and `again` (a
+second reading); `outcomes` holds their names. `layouts`
 and `columns` are a quicker way to the answers of `parsing` and `rows`; `cases` writes what an export holds.
 """
 
