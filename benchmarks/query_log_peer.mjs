@@ -14,7 +14,8 @@ const contact = /[\w.+-]+@[\w-]+\.[\w.-]+|https?:\/\/\S+@|\b(?:\d{1,3}\.){3}\d{1
 
 function* rows(text) {
   if (text.startsWith("[")) {
-    yield* JSON.parse(text);
+    // One row with NaN would fail the whole array; in lines it fails its own line.
+    yield* JSON.parse(text.replaceAll(":NaN", ":null"));
     return;
   }
   for (const line of text.split("\n")) {
