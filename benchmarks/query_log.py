@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from invented_log import AS_OF, write_log
@@ -65,7 +66,7 @@ def measure(what: str, path: Path) -> dict[str, float | int]:
     return {
         "wall": wall,
         "cpu": sum(usage.ru_utime + usage.ru_stime for usage in used),
-        "peak_mb": max(peak.kilobytes, used[0].ru_maxrss) // 1024,
+        "peak_mb": max(peak.kilobytes, *(usage.ru_maxrss for usage in used)) // 1024,
         "rows": rows,
     }
 
@@ -96,10 +97,10 @@ def _setting() -> Any:
     return Setting(made_at)
 
 
-def _attest(path: Path, _: Path) -> int:
+def _attest(path: Path, scratch: Path) -> int:
     from meta_eval.lanes.production.steps import attest_log
 
-    return int(attest_log(path, _setting()).artifact["result"]["rowCount"])
+    return int(attest_log(path, _setting(), private=scratch / "private").artifact["result"]["rowCount"])
 
 
 def _export(path: Path, scratch: Path) -> int:
@@ -117,7 +118,12 @@ def _export(path: Path, scratch: Path) -> int:
     attestation = scratch / "attestation.json"
     attestation.write_text(json.dumps(document))
     step = export_questions(
-        path, attestation, _setting(), key=bytes(range(32)), export_file=lambda _: scratch / "export.json"
+        path,
+        attestation,
+        _setting(),
+        key=bytes(range(32)),
+        export_file=lambda _: scratch / "export.json",
+        private=scratch / "private",
     )
     assert step.artifact["status"] == "ready", step.artifact["blockers"]
     return int(step.artifact["result"]["rowCount"])
@@ -140,11 +146,18 @@ def _pandas(path: Path, scratch: Path) -> int:
     return pandas_pandera(path, scratch / "export.json", AS_OF)
 
 
+def _node(path: Path, scratch: Path) -> int:
+    script = Path(__file__).with_name("query_log_peer.mjs")
+    command = ["node", "--max-old-space-size=8192", str(script), str(path), str(scratch / "export.json"), AS_OF]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
 MEASURES: dict[str, Callable[[Path, Path], int]] = {
     "floor": _floor,
     "attest": _attest,
     "export": _export,
     "both": _both,
+    "node": _node,
     "row by row": _row_by_row,
     "pandas+pandera": _pandas,
 }
@@ -176,7 +189,9 @@ def _compare(folder: Path, rows: int, shape: str, measures: list[str]) -> None:
     print(f"  {'':15} {'wall s':>8} {'x floor':>8} {'CPU s':>8} {'x floor':>8} {'peak MB':>8} {'rows/s':>9}")
     floor: dict[str, float] = {}
     for what in measures:
-        if what in ("row by row", "pandas+pandera") and rows > PEER_ROWS:
+        if (what in ("row by row", "pandas+pandera", "node") and rows > PEER_ROWS) or (
+            what == "node" and not which("node")
+        ):
             continue
         command = [sys.executable, __file__, "--measure", what, str(path)]
         figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

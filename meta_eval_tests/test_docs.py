@@ -1,8 +1,8 @@
 """Documents cannot rot: every command that they show is run, and its output must be what they show.
 
 A block fenced as `console` holds commands after `$ `, run in order in one fresh home, which they call `data`;
-`# exit N` states the exit code. Seconds, key ids, digests of golden runs and the home's path are not compared. The analyst's guide is asked
-question by question. `META_EVAL_WRITE_DOCS=1` writes what is shown anew.
+`# exit N` states the exit code. Seconds, key ids, digests of golden runs and the home's path are not compared. The
+analyst's guide is asked question by question. `META_EVAL_WRITE_DOCS=1` writes what is shown anew.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import click
@@ -129,10 +130,15 @@ def progress(path: Path) -> Iterator[Progress | None]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %  {task.fields[rows]:,} rows"),
+        TextColumn("{task.percentage:>3.0f} %  {task.fields[rows]:,} rows, {task.fields[rate]:,.0f} a second"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading the log", total=size, rows=0)
-        yield lambda rows, done: bar.update(task, completed=done, rows=rows)
+        task = bar.add_task("reading the log", total=size, rows=0, rate=0.0)
+        start = monotonic()
+
+        def told(rows: int, done: int) -> None:
+            bar.update(task, completed=done, rows=rows, rate=rows / max(monotonic() - start, 0.001))
+
+        yield told

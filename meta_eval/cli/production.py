@@ -110,7 +110,10 @@ def attest(input: Path | None, **shared: Any) -> None:  # noqa: A002 - the optio
     """
     call = Call(**shared)
     call.run(
-        "log_attestation", {"--input": input}, lambda setting, _: steps.attest_log(_due(input), setting), log=input
+        "log_attestation",
+        {"--input": input},
+        lambda setting, output: steps.attest_log(_due(input), setting, private=output / "private"),
+        log=input,
     )
 
 
@@ -128,9 +131,14 @@ def export(input: Path | None, attestation: Path | None, pseudonym_key: Path | N
     def direct(setting: Setting, output: Path) -> Step:
         key_file = pseudonym_key or output / "private" / steps.KEY_NAME
         key = steps.pseudonym_key(key_file, make=pseudonym_key is None)
-        target = output / "private" / "question-export.json"
+        private = output / "private"
         return steps.export_questions(
-            _due(input), _due(attestation), setting, key=key, export_file=lambda _receipt: target
+            _due(input),
+            _due(attestation),
+            setting,
+            key=key,
+            export_file=lambda _receipt: private / "question-export.json",
+            private=private,
         )
 
     call = Call(**shared)

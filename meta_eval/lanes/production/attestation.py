@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
 from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production.policy import Policy, replayed
-from meta_eval.lanes.production.query_log import OUTCOMES, LogScan, outcomes_of, runs_of
+from meta_eval.lanes.production.query_log import LogScan, counts_of, outcomes_of, runs_of
 
 KIND = "query-log-attestation"
 AUTHORITY = {
@@ -39,8 +37,7 @@ def attest(scan: LogScan, *, made_at: int, policy: Policy, round_name: str | Non
 def _build(
     replay: dict[str, Any], inputs: dict[str, dict[str, str]], *, made_at: int, policy: Policy, round_name: str | None
 ) -> Artifact:
-    found = np.bincount(outcomes_of(replay["outcomeRuns"]), minlength=len(OUTCOMES)).tolist()
-    counts = dict(zip(OUTCOMES, found, strict=True))
+    counts = counts_of(outcomes_of(replay["outcomeRuns"]))
     rows = sum(counts.values())
     blockers = [] if rows else [Blocker("no-rows", "queryLog", 0)]
     blockers += at_least(counts["eligible"], policy.least_cases, code="too-few-eligible-questions", subject="queryLog")

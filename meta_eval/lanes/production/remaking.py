@@ -24,11 +24,15 @@ _STAGES = {stage.kind: stage for stage in STAGES}
 
 
 class _NothingKept(Round):
-    """A round that is read where it is, and whose question export goes elsewhere."""
+    """A round that is read where it is, whose question export goes elsewhere, and no record of which is believed."""
 
     def __init__(self, round_: Round, elsewhere: Path) -> None:
         super().__init__(round_.folder.parent, round_.name, round_.root)
         self._elsewhere = elsewhere
+
+    @property
+    def record_folder(self) -> None:
+        return None
 
     def export_file(self, export_receipt: str) -> Path:
         """A question export that is there is read; another one is not left behind."""
@@ -52,7 +56,7 @@ def remade(round_: Round, artifact: Artifact, *, on_rows: Progress | None = None
     try:
         if (pointer := first_difference(artifact["inputs"], stage.sources(round_), "/inputs")) is not None:
             raise VerificationError(source, "made from something else than what its round holds now", pointer)
-        if stage.kind != question_export.KIND:
+        if "query_log" not in stage.inbox:
             return stage.run(round_, setting).artifact
         with tempfile.TemporaryDirectory(prefix=SCRATCH) as elsewhere:  # as private as the scan's own drafts
             return stage.run(_NothingKept(round_, Path(elsewhere)), setting).artifact

@@ -4,7 +4,7 @@
       inbox/       where people put files (`INBOX` names them)
       artifacts/   what the pipeline wrote, one folder a stage, named by time and digest; nothing is overwritten
       worksheets/  blank forms and receipts for people, named by the artifact that they belong to
-      private/     the pseudonym key and the question exports
+      private/     the pseudonym key, the question exports and, of a large log, a record of its last reading
 
 Everything is private to its owner (0600 in 0700). The current artifact of a stage is the newest by its own recorded
 time. Where machines share a root, the artifacts lie there, and everything else stays in the folder.
@@ -151,6 +151,11 @@ class Round:
     def papers_of(self, artifact: Artifact) -> list[Path]:
         """The worksheets and receipts that belong to an artifact."""
         return sorted(self.worksheets.glob(f"*.{artifact['digest'][:12]}.json"))
+
+    @property
+    def record_folder(self) -> Path | None:
+        """Where the record of a large log's reading is kept for the export; None where none is to be kept or believed."""
+        return self.private
 
     def export_file(self, export_receipt: str) -> Path:
         """Where the question export of this receipt is kept."""

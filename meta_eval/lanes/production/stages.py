@@ -83,13 +83,15 @@ def stage_named(name: str) -> Stage:
 
 
 def _attest(round_: Round, setting: Setting) -> Step:
-    return steps.attest_log(round_.inbox_file("query_log"), setting)
+    return steps.attest_log(round_.inbox_file("query_log"), setting, private=round_.record_folder)
 
 
 def _export(round_: Round, setting: Setting) -> Step:
     log, attested = round_.inbox_file("query_log"), round_.inbox_file("attestation")
     key = _pseudonym_key(round_)
-    return steps.export_questions(log, attested, setting, key=key, export_file=round_.export_file)
+    return steps.export_questions(
+        log, attested, setting, key=key, export_file=round_.export_file, private=round_.record_folder
+    )
 
 
 def _pseudonym_key(round_: Round) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from meta_eval.lanes.production import (
 )
 from meta_eval.lanes.production.export_file import write_export
 from meta_eval.lanes.production.policy import CURRENT_POLICY, Policy
-from meta_eval.lanes.production.query_log import ScannedLog, processes_for, scan_log
+from meta_eval.lanes.production.query_log import LARGE_LOG, RECORD_NAME, processes_for, scan_again, scan_log
 
 REBUILDS: Mapping[str, Rebuild] = {
     attestation.KIND: attestation.rebuild,
@@ -67,9 +67,14 @@ class Step:
     papers: Mapping[str, Any] = field(default_factory=dict)
 
 
-def attest_log(log: Path, setting: Setting) -> Step:
-    """Stage 1 and 2: classify every row of a log and tell what it amounts to."""
-    with _scan(log, setting, keep_questions=False) as scanned:
+def attest_log(log: Path, setting: Setting, *, private: Path | None = None) -> Step:
+    """Stage 1 and 2: classify every row of a log and tell what it amounts to.
+
+    Args:
+        private: the folder where a large log's record is kept, for the export to be quicker; by default none is.
+    """
+    record = private / RECORD_NAME if private and _is_large(log) else None
+    with scan_log(log, **_reading(log, setting), keep_questions=False, record=record) as scanned:
         artifact = attestation.attest(
             scanned.log, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
         )
@@ -77,16 +82,28 @@ def attest_log(log: Path, setting: Setting) -> Step:
 
 
 def export_questions(
-    log: Path, attestation_file: Path, setting: Setting, *, key: bytes, export_file: Callable[[str], Path]
+    log: Path,
+    attestation_file: Path,
+    setting: Setting,
+    *,
+    key: bytes,
+    export_file: Callable[[str], Path],
+    private: Path | None = None,
 ) -> Step:
     """Stage 3: write the private export, if nothing blocks it, and its public receipt.
 
     Args:
         key: the round's pseudonym key.
+        private: the folder where `attest_log` may have kept a record.
         export_file: where the export goes, given its receipt; called only when there is something to write.
     """
     document, document_receipt = read_document(attestation_file)
-    with _scan(log, setting, keep_questions=True) as scanned:
+    with ExitStack() as stack:
+        scanned = None
+        if private is not None:
+            scanned = stack.enter_context(scan_again(log, private / RECORD_NAME, **_reading(log, setting)))
+        if scanned is None:
+            scanned = stack.enter_context(scan_log(log, **_reading(log, setting)))
         judged = question_export.judge(
             scanned.log,
             document,
@@ -245,12 +262,15 @@ def pseudonym_key(path: Path, *, make: bool) -> bytes:
     return key
 
 
-def _scan(log: Path, setting: Setting, *, keep_questions: bool) -> AbstractContextManager[ScannedLog]:
-    return scan_log(
-        log,
-        as_of_ms=setting.made_at,
-        policy=setting.policy,
-        on_rows=setting.on_rows,
-        processes=processes_for(log),
-        keep_questions=keep_questions,
-    )
+def _is_large(log: Path) -> bool:
+    return log.is_file() and log.stat().st_size >= LARGE_LOG
+
+
+def _reading(log: Path, setting: Setting) -> dict[str, Any]:
+    """How a step reads a log."""
+    return {
+        "as_of_ms": setting.made_at,
+        "policy": setting.policy,
+        "on_rows": setting.on_rows,
+        "processes": processes_for(log),
+    }

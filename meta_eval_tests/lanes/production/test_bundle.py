@@ -28,6 +28,7 @@ from meta_eval_tests.valid_world import (
     FROZEN_AT,
     OBSERVED_AT,
     REVIEWED_AT,
+    World,
     blockers,
     deep,
     sha,

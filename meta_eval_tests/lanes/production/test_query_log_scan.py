@@ -25,7 +25,7 @@ from meta_eval.evidence.errors import InputError, MetaEvalError
 from meta_eval.lanes.production.policy import CURRENT_POLICY
 from meta_eval.lanes.production.query_log import OUTCOMES, LogScan, ScannedLog, runs_of, scan_log
 from meta_eval.lanes.production.query_log import duplicates as duplicates_module
-from meta_eval.lanes.production.query_log import scan as scan_module
+from meta_eval.lanes.production.query_log import workers as workers_module
 from meta_eval.lanes.production.query_log.duplicates import Candidates
 from meta_eval.lanes.production.query_log.spill import PREFIX, private_folder
 from meta_eval_tests.lanes.production.query_log_world import (
@@ -173,17 +173,23 @@ def test_log_delivered_twice_gives_the_same_eligible_rows(log: Path) -> None:
     assert runs_of(twice.outcomes) == "e20d20"
 
 
-@pytest.mark.parametrize("share", [3, 1 << 20])
-def test_candidates_in_shares_agree_with_plain_dictionaries(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duplicates_module, "_SHARE", share)
+@pytest.mark.parametrize("held", [3, 1 << 20])
+def test_candidates_in_shares_agree_with_plain_dictionaries(
+    held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates_module, "_HELD", held)
     chance = np.random.default_rng(5)
     for size in (0, 1, 2, 3, 500, 3000):
         questions, ids, instants = (chance.integers(0, top, size) for top in (max(size // 3, 1), max(size, 1), 5))
         ids = np.where(chance.random(size) < 0.9, ids * 10_000 + questions, ids)
-        candidates = Candidates()
+        (folder := tmp_path / str(size)).mkdir()
+        candidates = Candidates(lambda folder=folder: folder)  # type: ignore[misc]
         for part in np.array_split(np.arange(size), 7):
             sha = [
-                b"".join(hashlib.sha256(str(value).encode()).digest() for value in column[part])
+                np.frombuffer(
+                    b"".join(hashlib.sha256(str(value).encode()).digest()[:16] for value in column[part]),
+                    dtype=np.uint64,
+                ).reshape(-1, 2)
                 for column in (questions, ids)
             ]
             candidates.add(sha[0], sha[1], instants[part])
@@ -388,8 +394,12 @@ def told(error: BaseException | None) -> str:
     return text
 
 
+def _die(*_: object) -> None:
+    os.abort()
+
+
 def test_worker_that_dies_ends_in_our_own_error(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_module, "_ignore_interrupt", os.abort)
+    monkeypatch.setattr(workers_module, "work", _die)
     with pytest.raises(MetaEvalError, match="worker process"):
         scanned(log, lines(good_row(1)), processes=2)
     assert left_over(log.parent) == []

@@ -2,36 +2,44 @@
 
 Source: the production evaluation document, the query log. In the order of the data: `grammar`, `framing` and
 `lines` (text to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise` and `rows` (row to
-outcome), `duplicates` and `spill` (rows among rows), `scan` (the whole log); `outcomes` holds their names. `layouts`
+outcome), `duplicates` and `spill` (rows among rows), `workers` and `scan` (the whole log), `record` and `again` (a
+second reading); `outcomes` holds their names. `layouts`
 and `columns` are a quicker way to the answers of `parsing` and `rows`; `cases` writes what an export holds.
 """
 
 from __future__ import annotations
 
+from meta_eval.lanes.production.query_log.again import scan_again
 from meta_eval.lanes.production.query_log.framing import ROW_LIMIT
 from meta_eval.lanes.production.query_log.normalise import normalised_question
 from meta_eval.lanes.production.query_log.outcomes import (
     OUTCOME_LETTERS,
     OUTCOMES,
+    counts_of,
     outcomes_of,
     runs_of,
 )
 from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
+from meta_eval.lanes.production.query_log.record import NAME as RECORD_NAME
 from meta_eval.lanes.production.query_log.rows import classify
-from meta_eval.lanes.production.query_log.scan import LogScan, ScannedLog, processes_for, scan_log
+from meta_eval.lanes.production.query_log.scan import LARGE_LOG, LogScan, ScannedLog, processes_for, scan_log
 
 __all__ = [
+    "LARGE_LOG",
     "OUTCOMES",
     "OUTCOME_LETTERS",
+    "RECORD_NAME",
     "ROW_LIMIT",
     "LogScan",
     "RowReader",
     "ScannedLog",
     "classify",
+    "counts_of",
     "normalised_question",
     "outcomes_of",
     "processes_for",
     "read_rows",
     "runs_of",
+    "scan_again",
     "scan_log",
 ]

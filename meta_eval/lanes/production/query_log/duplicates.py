@@ -1,94 +1,139 @@
 """Which candidates are eligible: the rules of the query log that compare rows with one another.
 
-Source: the production evaluation document, the duplicate rule. Works on fixed-width digests held in memory, 40
-bytes a candidate, and sorts them a share at a time, so the questions themselves need not be at hand and the
-result depends on no thread count. Digests are cut to 128 bits: a collision by chance is beyond any log, and one
-by design costs 2^64 hashes.
+Source: the production evaluation document, the duplicate rule. Works on fixed-width digests, so the questions
+themselves need not be at hand. A large log's digests are dealt into files of the scan's private folder by their own
+first bits, so that equal ones meet in one file, and a file at a time is sorted: memory grows by two bytes a candidate,
+and the result depends on no thread count. Digests are cut to 128 bits: a collision by chance is
+beyond any log, and one by design costs 2^64 hashes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
 from meta_eval.lanes.production.query_log.outcomes import DUPLICATE, ELIGIBLE, MALFORMED
+from meta_eval.lanes.production.query_log.spill import as_our_own
 
-_SHARE = 1 << 20
-"""Rows sorted at once, about."""
+_HELD = 1 << 18
+"""Candidates held in memory before they are dealt into files."""
+_SHARES = 64
+_KEY, _OTHER, _ROW = slice(0, 2), slice(2, 4), 4
+"""Columns of a table: the digest by which it is dealt, what is compared within it, and the candidate's number."""
+_ASKED = 2
 
 
 class Candidates:
-    """The rows that reached the duplicate stage, added in row order."""
+    """The rows that reached the duplicate stage, added in row order.
 
-    def __init__(self) -> None:
+    Args:
+        folder: gives the private folder for the digests of a log that is too large to hold.
+    """
+
+    def __init__(self, folder: Callable[[], Path]) -> None:
         self.count = 0
-        self._questions = np.empty((1024, 2), dtype=np.uint64)
-        self._ids = np.empty((1024, 2), dtype=np.uint64)
-        self._asked = np.empty(1024, dtype=np.int64)
+        self._ids, self._questions = _Table(folder, "ids"), _Table(folder, "questions")
 
-    def add(self, questions: bytes, ids: bytes, asked_at_ms: np.ndarray) -> None:
-        """Add rows by the SHA-256 of their normalised question and of their query id, each end to end."""
-        start, stop = self.count, self.count + asked_at_ms.size
-        if stop > self._asked.size:
-            room = max(stop, 2 * self._asked.size)
-            self._questions = _grown(self._questions, room)
-            self._ids = _grown(self._ids, room)
-            self._asked = _grown(self._asked, room)
-        self._questions[start:stop] = _cut(questions)
-        self._ids[start:stop] = _cut(ids)
-        self._asked[start:stop] = asked_at_ms
-        self.count = stop
+    def add(self, questions: np.ndarray, ids: np.ndarray, asked_at_ms: np.ndarray) -> None:
+        """Add rows by the digests of their normalised question and of their query id, two uint64 each.
+
+        Raises:
+            MetaEvalError: the private folder has no room or cannot be written.
+        """
+        rows = np.arange(self.count, self.count + asked_at_ms.size, dtype=np.uint64)
+        self.count += asked_at_ms.size
+        asked = asked_at_ms.astype(np.int64).view(np.uint64)
+        self._ids.add(np.column_stack((ids, questions, rows)))
+        self._questions.add(np.column_stack((questions, asked, np.zeros_like(rows), rows)))
 
     def final_outcomes(self) -> tuple[np.ndarray, int | None]:
         """Each candidate's outcome (uint8), in the order added, and the newest instant of those not malformed."""
         outcomes = np.full(self.count, DUPLICATE, dtype=np.uint8)
         conflicting = self._conflicting()
         newest: list[int] = []
-        for share in _shares(self._questions[: self.count]):
-            kept = share[~conflicting[share]]
-            keys, asked = self._questions[kept], self._asked[kept]
+        for share in self._questions.shares():
+            kept = share[~conflicting[share[:, _ROW]]]
+            if kept.shape[0]:
+                newest.append(int(kept[:, _ASKED].view(np.int64).max()))
+            met = _met_again(kept)
+            outcomes[kept[~met, _ROW]] = ELIGIBLE
+            kept = kept[met]
+            keys, asked = kept[:, _KEY], kept[:, _ASKED].view(np.int64)
             # lexsort is stable, so of two rows asked at one instant the lower row number comes first.
             order = np.lexsort((asked, keys[:, 1], keys[:, 0]))
-            outcomes[kept[order[_starts(keys[order])]]] = ELIGIBLE
-            if asked.size:
-                newest.append(int(asked.max()))
+            outcomes[kept[order[_starts(keys[order])], _ROW]] = ELIGIBLE
         outcomes[conflicting] = MALFORMED
         return outcomes, max(newest, default=None)
 
     def _conflicting(self) -> np.ndarray:
         """True for every row whose query id names two different questions: such an id identifies nothing."""
         conflicting = np.zeros(self.count, dtype=bool)
-        for share in _shares(self._ids[: self.count]):
-            keys = self._ids[share]
-            order = np.lexsort((keys[:, 1], keys[:, 0]))
-            begins = _starts(keys[order])
+        for rows in self._ids.shares():
+            share = rows[_met_again(rows)]
+            order = np.lexsort((share[:, 1], share[:, 0]))
+            share = share[order]
+            begins = _starts(share[:, _KEY])
             # Within one id any two questions that differ also differ somewhere between neighbours.
-            differs = _starts(self._questions[share[order]]) & ~begins
+            differs = _starts(share[:, _OTHER]) & ~begins
             group = np.cumsum(begins) - 1
             split = np.bincount(group, weights=differs) > 0
-            conflicting[share[order]] = split[group]
+            conflicting[share[:, _ROW]] = split[group]
         return conflicting
 
 
-def _grown(column: np.ndarray, room: int) -> np.ndarray:
-    grown = np.empty((room, *column.shape[1:]), dtype=column.dtype)
-    grown[: column.shape[0]] = column
-    return grown
+class _Table:
+    """Rows of five 64-bit numbers, in memory while they are few and then in files by the first of them."""
+
+    def __init__(self, folder: Callable[[], Path], name: str) -> None:
+        self._folder, self._name = folder, name
+        self._held: list[np.ndarray] = []
+        self._count = 0
+        self._files: list[Path] = []
+
+    def add(self, rows: np.ndarray) -> None:
+        self._held.append(rows)
+        self._count += rows.shape[0]
+        if self._count >= _HELD:
+            self._deal()
+
+    def _deal(self) -> None:
+        rows, self._held, self._count = self._in_memory(), [], 0
+        self._files = self._files or [self._folder() / f"{self._name}-{number:02x}" for number in range(_SHARES)]
+        share_of = rows[:, 0].astype(np.uint8) & np.uint8(_SHARES - 1)
+        rows = rows[np.argsort(share_of, kind="stable")]
+        ends = np.cumsum(np.bincount(share_of, minlength=_SHARES)).tolist()
+        with as_our_own():
+            for path, start, end in zip(self._files, [0, *ends], ends, strict=False):
+                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+                    rows[start:end].tofile(file)
+
+    def _in_memory(self) -> np.ndarray:
+        return np.concatenate(self._held) if self._held else np.empty((0, _ROW + 1), dtype=np.uint64)
+
+    def shares(self) -> Iterator[np.ndarray]:
+        """All rows, those of equal key together and within a key in the order added."""
+        if not self._files:
+            yield self._in_memory()
+            return
+        self._deal()
+        for path in self._files:
+            with as_our_own():
+                rows = np.fromfile(path, dtype=np.uint64).reshape(-1, _ROW + 1)
+            yield rows
 
 
-def _cut(digests: bytes) -> np.ndarray:
-    return np.frombuffer(digests, dtype=np.uint64).reshape(-1, 4)[:, :2]
-
-
-def _shares(keys: np.ndarray) -> Iterator[np.ndarray]:
-    """The rows' numbers in ascending order, those of equal key always in one share."""
-    shares = 1
-    while shares < 256 and shares * _SHARE < keys.shape[0]:
-        shares *= 2
-    share_of = keys[:, 0].astype(np.uint8) & np.uint8(shares - 1)
-    for share in range(shares):
-        yield np.flatnonzero(share_of == share)
+def _met_again(rows: np.ndarray) -> np.ndarray:
+    """True of every row whose key may stand in another row too: the few that need to be sorted with care."""
+    order = np.argsort(rows[:, 0])
+    firsts = rows[order, 0]
+    same = firsts[1:] == firsts[:-1]
+    met = np.zeros(rows.shape[0], dtype=bool)
+    met[order[1:][same]] = True
+    met[order[:-1][same]] = True
+    return met
 
 
 def _starts(keys: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ from meta_eval.lanes.production.query_log.lines import LineFramer
 
 ROW_SCHEMA = pa.schema([pa.field("row", pa.binary())])
 """A null row is one longer than ROW_LIMIT: its text is not kept."""
-BATCH_BYTES = 2 << 20
+BATCH_BYTES = 4 << 20
 CHUNK_BYTES = 1 << 20
 
 _GZIP = b"\x1f\x8b"

@@ -7,6 +7,7 @@ needs the other rows (duplicates, an id that names two questions) is decided in 
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +46,9 @@ CLASSIFIED_SCHEMA = pa.schema(
 """`asked_at_ms` is null of a malformed row; the last three are null of all but candidates."""
 
 _WORTH_LOOKING_AGAIN = 128
+_LETTER = re.compile(r"[0-9A-Za-z]")
+_SPACED = r"^ |  |[\t-\r\x1c-\x1f]"
+"""White space that the normal form changes, but at the end, in ASCII."""
 
 
 class _Found(NamedTuple):
@@ -55,13 +59,16 @@ class _Found(NamedTuple):
     asked_at_ms: np.ndarray
     query_id: pa.Array
     question: pa.Array
-    digests: list[bytes]
+    digests: list[bytes | None]
 
 
-def classify(batch: pa.RecordBatch, *, as_of_ms: int, policy: Policy) -> pa.RecordBatch:
+def classify(batch: pa.RecordBatch, *, as_of_ms: int, policy: Policy, keyed: bool = True) -> pa.RecordBatch:
     """The outcome of each row of `batch` (column "row": one row's JSON text, null where it is over-long).
 
     A row that only other rows could still exclude is a candidate and carries the index of "eligible".
+
+    Args:
+        keyed: whether to give the digests by which rows are compared; without them "question_sha256" is null.
     """
     rows = batch.column("row")
     parts: list[_Found] = []
@@ -73,9 +80,9 @@ def classify(batch: pa.RecordBatch, *, as_of_ms: int, policy: Policy) -> pa.Reco
     if len(rows):
         text = columns.Text(texts)
         for judged in columns.judged(text, texts, policy.consent_contract):
-            parts.append(_together(text, judged, texts, as_of_ms, policy))
+            parts.append(_together(text, judged, texts, as_of_ms, policy, keyed))
             left = left[~np.isin(left, judged.rows, assume_unique=True)]
-    parts.append(_one_by_one(left, texts.take(pa.array(left)).to_pylist(), as_of_ms, policy))
+    parts.append(_one_by_one(left, texts.take(pa.array(left)).to_pylist(), as_of_ms, policy, keyed))
     return _joined(parts, len(rows))
 
 
@@ -104,7 +111,9 @@ def _joined(parts: list[_Found], count: int) -> pa.RecordBatch:
 # --- rows of a known layout, judged together ------------------------------------------------------------------
 
 
-def _together(text: columns.Text, judged: columns.Judged, texts: pa.Array, as_of_ms: int, policy: Policy) -> _Found:
+def _together(
+    text: columns.Text, judged: columns.Judged, texts: pa.Array, as_of_ms: int, policy: Policy, keyed: bool
+) -> _Found:
     age = as_of_ms - judged.asked_at_ms
     outcomes = np.full(judged.rows.size, ELIGIBLE, dtype=np.int8)
     # The first rule that fits decides, so they are asked from the last to the first.
@@ -118,7 +127,7 @@ def _together(text: columns.Text, judged: columns.Judged, texts: pa.Array, as_of
         outcomes[fits] = outcome
     asks = np.flatnonzero(outcomes == ELIGIBLE)
     questions = _cut(texts, judged.question, asks)
-    outcomes[asks], normals = _questions_judged(questions, policy)
+    outcomes[asks], normals = _questions_judged(questions, policy, keyed)
     kept = np.flatnonzero(outcomes[asks] == ELIGIBLE)
     return _Found(
         rows=judged.rows,
@@ -126,7 +135,7 @@ def _together(text: columns.Text, judged: columns.Judged, texts: pa.Array, as_of
         asked_at_ms=judged.asked_at_ms,
         query_id=_cut(texts, judged.query_id, asks[kept]),
         question=questions.take(pa.array(kept)),
-        digests=[hashlib.sha256(normal).digest() for normal in normals],
+        digests=[hashlib.sha256(normal).digest() for normal in normals] if keyed else [None] * kept.size,
     )
 
 
@@ -141,45 +150,48 @@ def _cut(texts: pa.Array, bounds: tuple[np.ndarray, np.ndarray], chosen: np.ndar
     return whole.take(pa.array(np.arange(0, edges.size, 2)))
 
 
-def _questions_judged(questions: pa.Array, policy: Policy) -> tuple[np.ndarray, list[bytes]]:
-    """Each question's outcome, and the candidates' normal forms."""
+def _questions_judged(questions: pa.Array, policy: Policy, keyed: bool) -> tuple[np.ndarray, list[bytes]]:
+    """Each question's outcome, and, where rows are to be compared, the candidates' normal forms."""
     if len(questions) == 0:
         return np.empty(0, dtype=np.int8), []
     # What is plain ASCII without a sign of contact, at most one space at a time and not over-long has few ways
     # to be normalised and one outcome, unless nothing is left of it.
-    plain = _shows_no_contact(questions)
-    plain = pc.and_not(plain, pc.match_substring_regex(questions, r"^ |  |[\t-\r\x1c-\x1f]"))
+    plain = _is_plain(questions)
     plain = pc.and_(plain, pc.less_equal(pc.binary_length(questions), policy.longest_question))
     forms = pc.ascii_rtrim(pc.ascii_lower(questions), ASCII_TRAILING)
     plain = pc.and_(plain, pc.greater(pc.binary_length(forms), 0))
     outcomes = np.full(len(questions), ELIGIBLE, dtype=np.int8)
-    normals: list[bytes] = forms.cast(pa.binary()).to_pylist()
+    normals: list[bytes] = forms.cast(pa.binary()).to_pylist() if keyed else [b""] * len(questions)
     others = np.flatnonzero(~plain.to_numpy(False).astype(bool))
     for at, question in zip(others.tolist(), questions.take(pa.array(others)).to_pylist(), strict=True):
-        outcomes[at], normal = _question_judged(question, policy)
+        outcomes[at], normal = _question_judged(question, policy, keyed)
         normals[at] = normal.encode()
     return outcomes, [normals[at] for at in np.flatnonzero(outcomes == ELIGIBLE)]
 
 
-def _shows_no_contact(questions: pa.Array) -> pa.Array:
-    """True only where the contact screen would find nothing; false of every question that is not ASCII."""
-    ascii_ = pc.string_is_ascii(questions)
-    signed = pc.and_(ascii_, pc.match_substring_regex(questions, ASCII_SIGN))
+def _is_plain(questions: pa.Array) -> pa.Array:
+    """True only of ASCII in which the contact screen would find nothing and the normal form moves no white space."""
+    # Asked in one pass over every question; of the few that hold anything it is asked again what they hold.
+    special = pc.or_(
+        pc.invert(pc.string_is_ascii(questions)), pc.match_substring_regex(questions, rf"{_SPACED}|{ASCII_SIGN}")
+    )
+    held = questions.filter(special)
+    plain = pc.and_(pc.string_is_ascii(held), pc.invert(pc.match_substring_regex(held, _SPACED)))
+    signed = pc.and_(plain, pc.match_substring_regex(held, ASCII_SIGN))
     # Most signs are years. The longer pattern tells them from the rest, once a call has enough of them to pay for it.
     if (pc.sum(signed).as_py() or 0) >= _WORTH_LOOKING_AGAIN:
-        held = pc.match_substring_regex(questions.filter(signed), ASCII_MAY_HOLD)
-        signed = pc.replace_with_mask(signed, signed, held)
-    return pc.and_not(ascii_, signed)
+        signed = pc.replace_with_mask(signed, signed, pc.match_substring_regex(held.filter(signed), ASCII_MAY_HOLD))
+    return pc.replace_with_mask(pc.invert(special), special, pc.and_not(plain, signed))
 
 
 # --- rows judged one by one -----------------------------------------------------------------------------------
 
 
-def _one_by_one(rows: np.ndarray, texts: list[str | None], as_of_ms: int, policy: Policy) -> _Found:
+def _one_by_one(rows: np.ndarray, texts: list[str | None], as_of_ms: int, policy: Policy, keyed: bool) -> _Found:
     outcomes: list[int] = []
     asked: list[int] = []
     candidates: list[Fields] = []
-    digests: list[bytes] = []
+    digests: list[bytes | None] = []
     for text in texts:
         fields = None if text is None or _is_over_long(text) else _fields_of(text)
         outcome, normal = (MALFORMED, "") if fields is None else _judged(fields, as_of_ms, policy)
@@ -187,7 +199,7 @@ def _one_by_one(rows: np.ndarray, texts: list[str | None], as_of_ms: int, policy
         asked.append(0 if fields is None else fields.asked_at_ms)
         if fields is not None and outcome == ELIGIBLE:
             candidates.append(fields)
-            digests.append(hashlib.sha256(normal.encode()).digest())
+            digests.append(hashlib.sha256(normal.encode()).digest() if keyed else None)
     return _Found(
         rows=rows,
         outcomes=np.array(outcomes, dtype=np.int8),
@@ -230,12 +242,14 @@ def _judged(fields: Fields, as_of_ms: int, policy: Policy) -> tuple[int, str]:
     return _question_judged(fields.question, policy)
 
 
-def _question_judged(question: str, policy: Policy) -> tuple[int, str]:
+def _question_judged(question: str, policy: Policy, keyed: bool = True) -> tuple[int, str]:
     # Looked for before the length, so that a long question cannot carry an address past the scan.
     if contact_rule(question) is not None:
         return CONTACT_BEARING, ""
     if len(question) > policy.longest_question:
         return (EMPTY_QUESTION if _is_blank(question) else OVER_LENGTH), ""
+    if not keyed and _LETTER.search(question):
+        return ELIGIBLE, ""  # a letter of ASCII is left in every normal form
     normal = normalised_question(question)
     return (ELIGIBLE if normal else EMPTY_QUESTION), normal
 

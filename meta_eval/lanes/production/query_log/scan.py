@@ -1,41 +1,37 @@
 """The whole query log in one pass: a final outcome for every row, and the eligible questions on request.
 
-Source: the production evaluation document, the query log. Memory is bounded by the batches under way and by 40
-bytes a candidate row; no question outlives its batch but in the private folder.
+Source: the production evaluation document, the query log. Memory is bounded by the batches under way and by a
+few bytes a row; no question outlives its batch but in the private folder.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
-from multiprocessing import current_process, get_context, parent_process
+from functools import cache, partial
+from multiprocessing import current_process
 from pathlib import Path
-from threading import Thread
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log.cases import Pseudonyms, sorted_cases
 from meta_eval.lanes.production.query_log.duplicates import Candidates
-from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, OUTCOMES
-from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
+from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, counts_of
+from meta_eval.lanes.production.query_log.reading import read_rows
+from meta_eval.lanes.production.query_log.record import Binding, Rows, recording, rules_digest
 from meta_eval.lanes.production.query_log.rows import classify
 from meta_eval.lanes.production.query_log.spill import SPILL_SCHEMA, SpillWriter, private_folder, spilled
+from meta_eval.lanes.production.query_log.workers import judged_in_order
 
-_MOST_WAITING = 16
+Progress = Callable[[int, int], None]
+_NEVER = np.iinfo(np.int64).min
 LARGE_LOG = 64 << 20
 """Bytes from which a log is best read by more than one process."""
 
@@ -103,148 +99,135 @@ def scan_log(
     as_of_ms: int,
     policy: Policy,
     work_dir: Path | None = None,
-    on_rows: Callable[[int, int], None] | None = None,
+    on_rows: Progress | None = None,
     processes: int = 1,
     keep_questions: bool = True,
+    record: Path | None = None,
 ) -> Iterator[ScannedLog]:
     """Scan the log at `path`; `on_rows` is told the rows and the stored bytes read so far.
 
-    With `keep_questions=False` nothing is written anywhere and `eligible` is refused. The result is the same
+    With `keep_questions=False` no question is written anywhere and `eligible` is refused. The result is the same
     for any number of processes.
+
+    Args:
+        record: where to keep what was found of each row, for `again.scan_again`; by default nowhere.
 
     Raises:
         InputError: the file is not a query log; names the byte offset.
     """
     reader = read_rows(path)
-    candidates = Candidates()
+    job = Job(as_of_ms, policy, keep_questions)
     with ExitStack() as stack:
-        spill = stack.enter_context(private_folder(work_dir)) / "candidates.arrow" if keep_questions else None
-        outcomes, newest = _first_pass(
-            reader, candidates, spill, _Job(as_of_ms, policy, keep_questions), processes, on_rows
-        )
-        eligible, log = _log_scan(reader, candidates, outcomes, newest)
+        folder = cache(lambda: stack.enter_context(private_folder(work_dir)))
+        tally = Tally(as_of_ms, folder)
+        with recording(record) if record else nullcontext() as writer:
+
+            def take(rows: Rows) -> None:
+                tally.add(rows)
+                if writer:
+                    writer.add(rows)
+                if on_rows:
+                    on_rows(tally.row_count, reader.byte_count)
+
+            spill = read_through(reader, job, folder, processes, take)
+            log, eligible = tally.log(reader.receipt, reader.byte_count)
+            if writer:
+                writer.finish(
+                    Binding(log.receipt, log.byte_count, log.row_count, as_of_ms, policy.digest, rules_digest())
+                )
         yield ScannedLog(log, spill, eligible)
 
 
-def _log_scan(
-    reader: RowReader, candidates: Candidates, outcomes: np.ndarray, newest: int | None
-) -> tuple[np.ndarray, LogScan]:
-    final, newest_candidate = candidates.final_outcomes()
-    # Candidates were added in row order, so they fill their rows' places one after the other.
-    outcomes[outcomes == ELIGIBLE] = final
-    outcomes.flags.writeable = False
-    counts = np.bincount(outcomes, minlength=len(OUTCOMES)).tolist()
-    log = LogScan(
-        receipt=reader.receipt,
-        byte_count=reader.byte_count,
-        row_count=outcomes.size,
-        outcomes=outcomes,
-        counts=dict(zip(OUTCOMES, counts, strict=True)),
-        newest_asked_at_ms=max((ms for ms in (newest, newest_candidate) if ms is not None), default=None),
-    )
-    return final == ELIGIBLE, log
+class Job(NamedTuple):
+    """How a batch is judged."""
 
-
-class _Job(NamedTuple):
     as_of_ms: int
     policy: Policy
     keep_questions: bool
+    keyed: bool = True
+    """Whether rows are to be compared with one another."""
 
 
-class _Judged(NamedTuple):
-    """One batch's part of the result, small enough to send between processes."""
-
-    outcomes: bytes
-    newest_asked_at_ms: int | None
-    asked_at_ms: np.ndarray
-    id_digests: bytes
-    question_digests: bytes
-    candidates: pa.RecordBatch | None
-
-
-def _judged(job: _Job, batch: pa.RecordBatch) -> _Judged:
-    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy)
-    codes = classified.column("outcome").to_numpy()
-    asked = classified.column("asked_at_ms")
+def judged(job: Job, batch: pa.RecordBatch) -> tuple[Rows, pa.RecordBatch | None]:
+    """What was found of each row, small enough to send between processes, and the candidates where they are kept."""
+    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy, keyed=job.keyed)
+    codes = classified.column("outcome").to_numpy().astype(np.uint8)
     chosen = classified.filter(pa.array(codes == ELIGIBLE))
-    # A malformed row has no instant here. Candidates are left out: two of them may yet turn out malformed.
-    others = asked.filter(pa.array((codes != MALFORMED) & (codes != ELIGIBLE)))
-    newest = pc.max(others.filter(pc.less_equal(others, job.as_of_ms))).as_py()
-    ids = chosen.column("query_id").cast(pa.binary()).to_pylist()
-    return _Judged(
-        outcomes=codes.astype(np.uint8).tobytes(),
-        newest_asked_at_ms=newest,
-        asked_at_ms=chosen.column("asked_at_ms").to_numpy(),
-        id_digests=b"".join([hashlib.sha256(value).digest() for value in ids]),
-        question_digests=b"".join(chosen.column("question_sha256").to_pylist()),
-        candidates=chosen.select(SPILL_SCHEMA.names) if job.keep_questions and ids else None,
+    ids = chosen.column("query_id").cast(pa.binary()).to_pylist() if job.keyed else []
+    rows = Rows(
+        outcomes=codes,
+        asked_at_ms=classified.column("asked_at_ms").fill_null(0).to_numpy(),
+        id_keys=_cut([hashlib.sha256(value).digest() for value in ids]),
+        question_keys=_cut(chosen.column("question_sha256").drop_null().to_pylist()),
     )
+    return rows, chosen.select(SPILL_SCHEMA.names) if job.keep_questions and chosen.num_rows else None
 
 
-def _first_pass(
-    reader: RowReader,
-    candidates: Candidates,
-    spill: Path | None,
-    job: _Job,
+def _cut(digests: list[bytes]) -> np.ndarray:
+    return np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 4)[:, :2].copy()
+
+
+def read_through(
+    batches: Iterable[pa.RecordBatch],
+    job: Job,
+    folder: Callable[[], Path],
     processes: int,
-    on_rows: Callable[[int, int], None] | None,
-) -> tuple[np.ndarray, int | None]:
-    """Every row's outcome as far as the row alone decides it, and the newest instant of the non-candidates."""
-    outcomes = bytearray()
-    newest: list[int] = []
+    take: Callable[[Rows], None],
+) -> Path | None:
+    """Judge every batch and hand on what was found; where the candidates' questions are, if they are kept."""
     with ExitStack() as stack:
-        writer = SpillWriter(spill) if spill else None
-        if writer:
+        spill = folder() / "candidates.arrow" if job.keep_questions else None
+        if spill:
+            writer = SpillWriter(spill)
             stack.callback(writer.close)
-        for judged in _in_order(partial(_judged, job), reader, processes, stack):
-            outcomes += judged.outcomes
-            if judged.newest_asked_at_ms is not None:
-                newest.append(judged.newest_asked_at_ms)
-            candidates.add(judged.question_digests, judged.id_digests, judged.asked_at_ms)
-            if writer and judged.candidates:
-                writer.write(judged.candidates)
-            if on_rows:
-                on_rows(len(outcomes), reader.byte_count)
-    return np.frombuffer(outcomes, dtype=np.uint8), max(newest, default=None)
+        judging = stack.enter_context(closing(judged_in_order(partial(judged, job), batches, processes)))
+        for rows, candidates in judging:
+            take(rows)
+            if candidates:
+                writer.write(candidates)
+    return spill
 
 
-def _in_order(
-    judge: partial[_Judged], batches: Iterable[pa.RecordBatch], processes: int, stack: ExitStack
-) -> Iterator[_Judged]:
-    """The batches judged, in their order; with several processes a few batches ahead, never the whole file."""
-    if processes <= 1:
-        yield from map(judge, batches)
-        return
-    # This process is one of them: it reads, and judges what the others have no room for.
-    pool = ProcessPoolExecutor(processes - 1, get_context("spawn"), initializer=_ignore_interrupt)
-    stack.callback(pool.shutdown, wait=True, cancel_futures=True)
-    waiting: deque[Future[_Judged]] = deque()
-    try:
-        for batch in batches:
-            under_way = sum(not future.done() for future in waiting)
-            waiting.append(pool.submit(judge, batch) if under_way < 2 * processes else _done(judge(batch)))
-            while waiting and (waiting[0].done() or len(waiting) > _MOST_WAITING):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise MetaEvalError("a worker process ended before its work was done; run the command again") from None
+class Tally:
+    """What the rows read so far amount to."""
+
+    def __init__(self, as_of_ms: int, folder: Callable[[], Path]) -> None:
+        self._as_of_ms = as_of_ms
+        self._outcomes = bytearray()
+        self._newest: int | None = None
+        self._candidates = Candidates(folder)
+
+    @property
+    def row_count(self) -> int:
+        return len(self._outcomes)
+
+    def add(self, rows: Rows) -> None:
+        """Add rows, in their order."""
+        self._outcomes += rows.outcomes.tobytes()
+        candidates = rows.outcomes == ELIGIBLE
+        # A malformed row has no instant here. Candidates are left out: two of them may yet turn out malformed.
+        others = rows.asked_at_ms[~candidates & (rows.outcomes != MALFORMED)]
+        self._newest = _latest(self._newest, others[others <= self._as_of_ms].max(initial=_NEVER))
+        self._candidates.add(rows.question_keys, rows.id_keys, rows.asked_at_ms[candidates])
+
+    def log(self, receipt: str, byte_count: int) -> tuple[LogScan, np.ndarray]:
+        """The whole log, and which candidates are eligible."""
+        outcomes = np.frombuffer(self._outcomes, dtype=np.uint8)
+        final, newest = self._candidates.final_outcomes()
+        # Candidates were added in row order, so they fill their rows' places one after the other.
+        outcomes[outcomes == ELIGIBLE] = final
+        outcomes.flags.writeable = False
+        log = LogScan(
+            receipt=receipt,
+            byte_count=byte_count,
+            row_count=outcomes.size,
+            outcomes=outcomes,
+            counts=counts_of(outcomes),
+            newest_asked_at_ms=_latest(self._newest, _NEVER if newest is None else newest),
+        )
+        return log, final == ELIGIBLE
 
 
-def _done(judged: _Judged) -> Future[_Judged]:
-    future: Future[_Judged] = Future()
-    future.set_result(judged)
-    return future
-
-
-def _ignore_interrupt() -> None:
-    # Ctrl-C reaches every process of the group; the parent alone ends the work and removes the private folder.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A parent that was killed cannot end its workers, and they would wait for work for ever.
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    if (parent := parent_process()) is not None:
-        parent.join()
-        os._exit(1)
+def _latest(one: int | None, other: int) -> int | None:
+    other = int(other)
+    return one if other == _NEVER else other if one is None else max(one, other)
