@@ -15,7 +15,7 @@ from meta_eval.cli.verified_files import verified_path
 from meta_eval.cli.verified_round import verified_round
 from meta_eval.cli.verified_study import verified_study
 from meta_eval.evidence.errors import InputError
-from meta_eval.home import golden_runs_folder, home_folder
+from meta_eval.home import golden_runs_folder, home_folder, rounds_folder
 from meta_eval.lanes.usefulness.studies import Study
 
 
@@ -54,9 +54,8 @@ def command(path: Path | None, round_name: str | None, study_name: str | None, e
         others = [folder for folder in (ledgers_folder(), golden_runs_folder()) if folder.is_dir()]
         results += [result for folder in others for result in verified_path(folder)]
     if not results:
-        raise InputError(
-            str(path or round_name or study_name or home_folder()), "no artifact to verify", next_step="check the name"
-        )
+        sought = str(path or round_name or study_name or rounds_folder())
+        raise InputError(sought, "no artifact to verify", next_step="check the name")
     _print(results, as_json=as_json)
     click.get_current_context().exit(0 if all(result["verified"] for result in results) else 1)
 

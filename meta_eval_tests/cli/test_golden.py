@@ -96,6 +96,16 @@ def test_prompts_of_other_records_and_a_baseline_of_other_prompts_block(tmp_path
     assert told(*words, home=tmp_path, expect=1)["status"] == "regressed", "the expectation is the baseline"
 
 
+def test_readiness_refuses_a_golden_verdict_by_name(tmp_path: Path) -> None:
+    (file,) = told(*BUILT_IN, home=tmp_path)["files"]
+    release = tmp_path / "release.json"
+    release.write_text(json.dumps({"version": 1, "files": [{"path": "app.py", "sha256": "ab" * 32}]}))
+    words = ("production", "readiness", "--metrics", file, "--release-manifest", release)
+    found = told(*words, home=tmp_path, expect=1)
+    assert "regression-evidence-refused" in {entry["code"] for entry in found["blockers"]}
+    assert found["status"] == "blocked"
+
+
 def test_a_call_that_cannot_be_used_says_what_to_do(tmp_path: Path) -> None:
     done = call(*BUILT_IN, "--records", steps.RECORDS, home=tmp_path, expect=2)
     assert "give --records and --prompts together" in done.stderr

@@ -154,7 +154,7 @@ class Round:
 
     @property
     def record_folder(self) -> Path | None:
-        """Where the record of a large log's reading is kept for the export; None where none is to be kept or believed."""
+        """Where a large log's record is kept for the export; None where none is to be kept or believed."""
         return self.private
 
     def export_file(self, export_receipt: str) -> Path:
