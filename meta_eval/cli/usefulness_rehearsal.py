@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import time
+from collections import Counter
 from typing import Any
 
 import click
@@ -19,10 +21,15 @@ from meta_eval.evidence.errors import UsageError
 from meta_eval.evidence.files import write_bytes
 from meta_eval.home import evidence_folder, home_folder
 from meta_eval.lanes import catalogue
+from meta_eval.lanes.golden import steps as golden
+from meta_eval.lanes.golden.answerer import BuiltInAnswerer
+from meta_eval.lanes.golden.seed_records import read_records
 from meta_eval.lanes.usefulness import acceptance, guidance
 from meta_eval.lanes.usefulness import report as page
+from meta_eval.lanes.usefulness.policy import CURRENT_POLICY
+from meta_eval.lanes.usefulness.rehearsal.invented import Objects
 from meta_eval.lanes.usefulness.rehearsal.play import Script, play
-from meta_eval.lanes.usefulness.rehearsal.scenarios import SCENARIOS
+from meta_eval.lanes.usefulness.rehearsal.scenarios import SCENARIOS, SETS
 from meta_eval.lanes.usefulness.studies import Study
 
 
@@ -37,7 +44,8 @@ from meta_eval.lanes.usefulness.studies import Study
 def rehearse(study_name: str | None, scenario: str, seed: int, made_at: int, as_json: bool) -> None:
     """Play a whole study on invented content: every gate for real, the people's parts by stated rules.
 
-    Two packets of 60 questions, a baseline and a candidate arm, two scorers and an adjudicator. The labels come from
+    Two packets of 60 questions about the golden set's invented records, answered by the golden lane's built-in answerer
+    and, for both arms, spoilt where the scenario says; two scorers and an adjudicator. The labels come from
     the operating system's randomness even here. A study that comes through ends `rehearsed`, never `passed`.
 
     Exits 0 when the study ends rehearsed; 1 when it is blocked or misses a condition, as the other scenarios do.
@@ -49,7 +57,7 @@ def rehearse(study_name: str | None, scenario: str, seed: int, made_at: int, as_
         raise UsageError(f"study {name} is there already; a rehearsal needs a new name")
     if not as_json:
         click.echo(f"study {name}: every person, question and host in it is invented")
-    script = Script(SCENARIOS[scenario], seed, made_at, os.urandom(32), secrets.token_hex(32))
+    script = Script(SCENARIOS[scenario], golden_objects(seed), made_at, os.urandom(32), secrets.token_hex(32))
     told: list[dict[str, Any]] = []
     made: list[Artifact] = []
     started = time.monotonic()
@@ -73,6 +81,25 @@ def rehearse(study_name: str | None, scenario: str, seed: int, made_at: int, as_
     else:
         _finish(place, last, written)
     click.get_current_context().exit(exit_code(last))
+
+
+def golden_objects(seed: int) -> Objects:
+    """The golden lane's records and its built-in answerer, handed to a lane that knows neither."""
+    records = read_records(golden.RECORDS)
+    titles = Counter(record.title for record in records)
+    own = [record for record in records if titles[record.title] == 1 and {"maker", "made"} <= record.states.keys()]
+    own.sort(key=lambda record: hashlib.sha256(f"{seed}:{record.record_id}".encode()).digest())
+    answerer = BuiltInAnswerer(records)
+
+    def thing(set_id: str, number: int) -> dict[str, Any]:
+        record = own[SETS.index(set_id) * CURRENT_POLICY.questions_per_set + number]
+        return {"name": f"“{record.title}”", "maker": record.states["maker"], "year": record.states["made"]}
+
+    def stated(question: str) -> frozenset[str]:
+        fields = {claim["claimId"].rpartition(".")[2] for claim in answerer.answer(question)["claims"]}
+        return frozenset({"maker": "maker", "made": "year"}[field] for field in fields & {"maker", "made"})
+
+    return Objects(thing, stated)
 
 
 def _judged(artifact: Artifact) -> bool:

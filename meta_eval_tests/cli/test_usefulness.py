@@ -12,13 +12,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from meta_eval.cli.main import cli
+from meta_eval.cli.usefulness_rehearsal import golden_objects
 from meta_eval.evidence.canonical import canonical_bytes, digest
 from meta_eval.evidence.chronology import instant_ms, written_instant
 from meta_eval.evidence.errors import InputError, MetaEvalError, UsageError, VerificationError
 from meta_eval.lanes import catalogue
+from meta_eval.lanes.golden import steps as golden
+from meta_eval.lanes.golden.seed_records import read_records
 from meta_eval.lanes.usefulness import report, steps
 from meta_eval.lanes.usefulness.hiding import text_digest
-from meta_eval.lanes.usefulness.rehearsal import people
+from meta_eval.lanes.usefulness.rehearsal import invented, people
+from meta_eval.lanes.usefulness.rehearsal.invented import own_objects
 from meta_eval.lanes.usefulness.rehearsal.play import Script, play
 from meta_eval.lanes.usefulness.rehearsal.scenarios import SCENARIOS
 from meta_eval.lanes.usefulness.stage import Setting
@@ -69,7 +73,7 @@ class Desk:
         put(self.folder / "inbox" / "study.json", people.study())
         self.step("declare")
         for set_id in ("set-a", "set-b"):
-            put(self.folder / "packets" / f"{set_id}.json", people.packet(set_id, 1, START))
+            put(self.folder / "packets" / f"{set_id}.json", people.packet(set_id, own_objects(1), START))
             self.step("seal", "--set", set_id)
         terms = people.budget(enough=True)
         put(self.folder / "inbox" / "budget.json", terms)
@@ -81,7 +85,7 @@ class Desk:
         self.step("preflight")
         for set_id in ("set-a", "set-b"):
             self.step("open", "--set", set_id, "--by", people.RUNNER)
-        document, booked = people.runs(SCENARIOS["accepted"], 1, frozen["digest"])
+        document, booked = people.runs(SCENARIOS["accepted"], own_objects(1), frozen["digest"])
         steps.book(Study(self.folder.parent, self.name), Setting(START + self.hour * 3_600_000, self.name), *booked)
         put(self.folder / "inbox" / "runs.json", document)
         self.step("record-runs")
@@ -132,7 +136,7 @@ def test_an_opening_out_of_turn_is_refused_by_name(home: Path) -> None:
     desk = Desk(home)
     put(desk.folder / "inbox" / "study.json", people.study())
     desk.step("declare")
-    packet = put(desk.folder / "packets" / "set-a.json", people.packet("set-a", 1, START))
+    packet = put(desk.folder / "packets" / "set-a.json", people.packet("set-a", own_objects(1), START))
     desk.step("seal", "--set", "set-a")
     opened = ("open", "--set", "set-a", "--by", people.RUNNER)
 
@@ -140,7 +144,7 @@ def test_an_opening_out_of_turn_is_refused_by_name(home: Path) -> None:
         return [blocker["code"] for blocker in desk.step(*words, exit_code=1)["blockers"]]
 
     assert codes(*opened) == ["opening-before-freeze"]
-    put(desk.folder / "packets" / "set-b.json", people.packet("set-b", 1, START))
+    put(desk.folder / "packets" / "set-b.json", people.packet("set-b", own_objects(1), START))
     desk.step("seal", "--set", "set-b")
     terms = people.budget(enough=True)
     put(desk.folder / "inbox" / "budget.json", terms)
@@ -213,12 +217,12 @@ def test_a_rehearsal_prints_the_paired_table(home: Path) -> None:
 
 
 def test_a_failed_attempt_must_be_followed_up(home: Path) -> None:
-    script = Script(SCENARIOS["no-gain"], 1, START, os.urandom(32), "5e" * 32)
+    script = Script(SCENARIOS["no-gain"], own_objects(1), START, os.urandom(32), "5e" * 32)
     assert dict(play(Study(home / "studies", "first"), script))["accept"]["status"] == "failed"
     desk = Desk(home, "second")
     put(desk.folder / "inbox" / "study.json", people.study(follows=["first"]))
     desk.step("declare")
-    put(desk.folder / "packets" / "set-a.json", people.packet("set-a", 77, START))
+    put(desk.folder / "packets" / "set-a.json", people.packet("set-a", own_objects(77), START))
 
     def owed() -> set[str]:
         made = desk.step("seal", "--set", "set-a", exit_code=1)
@@ -369,3 +373,15 @@ def test_a_blocked_acceptance_has_a_report_too() -> None:
     page = report.report(whole().accepted(entries=whole().entries("unblind"))).decode()
     assert "not-yet-unblinded" in page
     assert digest(whole().made["accept"]) not in page
+
+
+def test_the_rehearsal_asks_about_golden_records_and_its_baseline_is_the_golden_answerer() -> None:
+    objects = golden_objects(1)
+    things = [objects.record(set_id, number) for set_id in ("set-a", "set-b") for number in range(60)]
+    assert len({thing["name"] for thing in things}) == 120
+    titles = {record.title for record in read_records(golden.RECORDS)}
+    assert all(thing["name"].strip("“”") in titles for thing in things)
+    for thing in things:
+        # What the museum paid is in no record, so the answerer refuses; all else it finds.
+        due = frozenset() if thing["private"] else frozenset({"maker", "year"})
+        assert objects.stated(invented.asked(thing)) == due

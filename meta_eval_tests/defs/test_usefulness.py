@@ -19,6 +19,7 @@ from meta_eval.evidence.files import write_document
 from meta_eval.lanes.usefulness import steps
 from meta_eval.lanes.usefulness.line import STAGES
 from meta_eval.lanes.usefulness.rehearsal import people
+from meta_eval.lanes.usefulness.rehearsal.invented import own_objects
 from meta_eval.lanes.usefulness.rehearsal.scenarios import SCENARIOS, SETS
 from meta_eval.lanes.usefulness.stage import Setting
 from meta_eval.lanes.usefulness.studies import Study
@@ -63,7 +64,7 @@ class Line:
     def to_the_preflight(self, *, enough: bool = True) -> bool:
         self.put("study", people.study())
         for set_id in SETS:
-            write_document(self.place.packet_file(set_id), people.packet(set_id, 1, START))
+            write_document(self.place.packet_file(set_id), people.packet(set_id, own_objects(1), START))
         terms = people.budget(enough=enough)
         self.put("budget", terms)
         self.put("freeze", people.freeze(terms))
@@ -75,7 +76,7 @@ class Line:
         for set_id in SETS:
             steps.open_packet(self.place, self.setting(), set_id, people.RUNNER)
         frozen = steps.frozen_study(self.place)["digest"]
-        document, booked = people.runs(SCENARIOS[scenario], 1, frozen)
+        document, booked = people.runs(SCENARIOS[scenario], own_objects(1), frozen)
         steps.book(self.place, self.setting(), *booked)
         self.put("runs", document)
         assert self.run("opened_packets", "recorded_runs", "blinded_sheets")

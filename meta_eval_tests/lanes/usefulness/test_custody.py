@@ -19,6 +19,7 @@ from meta_eval.evidence.errors import InputError
 from meta_eval.lanes.usefulness import steps, wording
 from meta_eval.lanes.usefulness.custody import FOLLOW_UPS, file_blockers, look_at, register_name
 from meta_eval.lanes.usefulness.rehearsal import people
+from meta_eval.lanes.usefulness.rehearsal.invented import own_objects
 from meta_eval.lanes.usefulness.stage import Setting
 from meta_eval.lanes.usefulness.studies import Study
 from meta_eval_tests.lanes.usefulness.world import HOUR, START, chained, facts_of, found, whole
@@ -193,9 +194,12 @@ def declared_study(tmp_path: Path, name: str, *, follows: list[str]) -> Study:
 
 def consume(place: Study, set_id: str = "set-a") -> None:
     """An opening on record and its packet retained, as the step leaves them."""
-    packet = put(place.packet_file(set_id), people.packet(set_id, 1, START))
+    packet = put(place.packet_file(set_id), people.packet(set_id, own_objects(1), START))
     receipt = place.retain(packet)
-    texts = [wording.question_digest(entry["question"]) for entry in people.packet(set_id, 1, START)["questions"]]
+    texts = [
+        wording.question_digest(entry["question"])
+        for entry in people.packet(set_id, own_objects(1), START)["questions"]
+    ]
     place.register.append("consumed", {"setId": set_id, "receipt": receipt, "questions": texts}, at_ms=START)
 
 
@@ -205,7 +209,7 @@ def test_consumption_survives_the_deletion_of_local_files(tmp_path: Path) -> Non
     for path in [first.packet_file("set-a"), *(first.private / "kept").iterdir()]:
         path.unlink()
     second = declared_study(tmp_path, "second", follows=["first"])
-    put(second.packet_file("set-a"), people.packet("set-a", 1, START))
+    put(second.packet_file("set-a"), people.packet("set-a", own_objects(1), START))
     made, _ = steps.seal(second, Setting(START + HOUR, "second"), "set-a")
     assert found(made) == {
         ("question-consumed", "packet.questions", 60),
@@ -217,8 +221,8 @@ def test_a_repaired_prompt_is_not_fresh_and_a_similar_one_waits_for_a_person(tmp
     first = declared_study(tmp_path, "first", follows=[])
     consume(first)
     second = declared_study(tmp_path, "second", follows=["first"])
-    packet = people.packet("set-a", 2, START)
-    old = people.packet("set-a", 1, START)["questions"]
+    packet = people.packet("set-a", own_objects(2), START)
+    old = people.packet("set-a", own_objects(1), START)["questions"]
     packet["questions"][0]["question"] = f"Please tell me: {old[0]['question'].lower()}"
     packet["questions"][1]["question"] = old[1]["question"].replace(
         "Who made the", "Tell which persons once built that"
@@ -241,7 +245,7 @@ def test_a_repaired_prompt_is_not_fresh_and_a_similar_one_waits_for_a_person(tmp
 def test_two_studies_that_seal_at_once_do_not_wait_for_each_other(tmp_path: Path) -> None:
     places = [declared_study(tmp_path, name, follows=[other]) for name, other in (("one", "two"), ("two", "one"))]
     for place in places:
-        put(place.packet_file("set-a"), people.packet("set-a", 1, START))
+        put(place.packet_file("set-a"), people.packet("set-a", own_objects(1), START))
     with ThreadPoolExecutor(2) as pool:
         sealing = [pool.submit(steps.seal, place, Setting(START + HOUR, place.name), "set-a") for place in places]
         assert [one.result(timeout=30)[0]["status"] for one in sealing] == ["ready", "ready"]

@@ -10,6 +10,7 @@ import pytest
 from meta_eval.lanes.usefulness import steps
 from meta_eval.lanes.usefulness.line import advance, stage_named
 from meta_eval.lanes.usefulness.rehearsal import invented, people
+from meta_eval.lanes.usefulness.rehearsal.invented import own_objects
 from meta_eval.lanes.usefulness.rehearsal.play import Script, play
 from meta_eval.lanes.usefulness.rehearsal.scenarios import SCENARIOS, Scenario
 from meta_eval.lanes.usefulness.studies import Study
@@ -20,7 +21,7 @@ SMALL = Scenario({"set-a": (4, 5), "set-b": (5, 5)})
 
 @pytest.mark.parametrize("name", ["short-of-41", "lower-in-one-set"])
 def test_an_ending_on_disk(name: str, tmp_path: Path) -> None:
-    script = Script(SCENARIOS[name], 1, START, os.urandom(32), "00" * 32)
+    script = Script(SCENARIOS[name], own_objects(1), START, os.urandom(32), "00" * 32)
     made = dict(play(Study(tmp_path, "demo"), script))
     assert made["accept"]["status"] == SCENARIOS[name].ends == "failed"
     assert made["publish"]["status"] == "ready"
@@ -29,14 +30,14 @@ def test_an_ending_on_disk(name: str, tmp_path: Path) -> None:
 
 
 def test_a_tampered_score_ends_the_study(tmp_path: Path) -> None:
-    script = Script(SCENARIOS["tampered-score"], 1, START, os.urandom(32), "00" * 32)
+    script = Script(SCENARIOS["tampered-score"], own_objects(1), START, os.urandom(32), "00" * 32)
     *_, (step, last) = play(Study(tmp_path, "demo"), script)
     assert (step, last["status"]) == ("accept", "blocked")
     assert ("score-differs-from-register", "scores", 1) in found(last)
 
 
 def test_a_reused_packet_is_refused_in_the_next_study(tmp_path: Path) -> None:
-    script = Script(SCENARIOS["reused-packet"], 1, START, os.urandom(32), "00" * 32)
+    script = Script(SCENARIOS["reused-packet"], own_objects(1), START, os.urandom(32), "00" * 32)
     *_, (step, last) = play(Study(tmp_path, "demo"), script, again=Study(tmp_path, "again"))
     assert step == "seal again"
     assert found(last) == {
@@ -48,7 +49,7 @@ def test_a_reused_packet_is_refused_in_the_next_study(tmp_path: Path) -> None:
 def test_a_study_that_was_stopped_between_record_and_files_goes_on(tmp_path: Path) -> None:
     """A machine may die after the register was written and before a sheet or an export was."""
     place = Study(tmp_path, "demo")
-    script = Script(SCENARIOS["accepted"], 1, START, os.urandom(32), "5e" * 32)
+    script = Script(SCENARIOS["accepted"], own_objects(1), START, os.urandom(32), "5e" * 32)
     made = dict(play(place, script))
     sheet = place.scorers / people.SCORERS[0] / "sheet.json"
     [export] = place.export.glob("*.json")
@@ -63,7 +64,7 @@ def test_a_study_that_was_stopped_between_record_and_files_goes_on(tmp_path: Pat
 
 def test_other_budget_terms_than_the_frozen_ones_never_open_the_ledger(tmp_path: Path) -> None:
     place = Study(tmp_path, "demo")
-    script = Script(SCENARIOS["accepted"], 1, START, os.urandom(32), "5e" * 32)
+    script = Script(SCENARIOS["accepted"], own_objects(1), START, os.urandom(32), "5e" * 32)
     for step, _ in play(place, script):
         if step == "freeze":
             break
@@ -95,7 +96,7 @@ def test_two_rehearsals_of_one_seed_label_differently(tmp_path: Path) -> None:
     """The labels follow from the operating system's bytes, never from the seed."""
     commitments = set()
     for name in ("one", "two"):
-        script = Script(SCENARIOS["accepted"], 1, START, os.urandom(32), os.urandom(32).hex())
+        script = Script(SCENARIOS["accepted"], own_objects(1), START, os.urandom(32), os.urandom(32).hex())
         for step, artifact in play(Study(tmp_path, name), script):
             if step == "blind":
                 commitments.add(artifact["result"]["commitment"])

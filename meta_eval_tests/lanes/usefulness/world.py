@@ -35,6 +35,7 @@ from meta_eval.lanes.usefulness import (
 from meta_eval.lanes.usefulness.custody import FileFacts, ledger_name, register_name, state_of
 from meta_eval.lanes.usefulness.policy import CURRENT_POLICY, Policy
 from meta_eval.lanes.usefulness.rehearsal import people
+from meta_eval.lanes.usefulness.rehearsal.invented import own_objects
 from meta_eval.lanes.usefulness.rehearsal.scenarios import SCENARIOS, SETS, Scenario
 from meta_eval.lanes.usefulness.stage import Setting
 
@@ -256,7 +257,7 @@ def played(scenario: Scenario, policy: Policy = CURRENT_POLICY) -> World:
     w.documents["study"] = people.study()
     w.record("declare", first := w.declared(), ("declared", {"digest": first["digest"], "environment": "rehearsal"}))
     for set_id in SETS:
-        w.documents[set_id] = people.packet(set_id, 1, START)
+        w.documents[set_id] = people.packet(set_id, own_objects(1), START)
         w.before[f"seal {set_id}"] = len(w.lines)
         made = w.sealed(set_id)
         body = {"setId": set_id, "receipt": made["result"]["receipt"], "digest": made["digest"]}
@@ -265,7 +266,7 @@ def played(scenario: Scenario, policy: Policy = CURRENT_POLICY) -> World:
     w.documents |= {"budget": terms, "freeze": people.freeze(terms)}
     w.before["freeze"] = len(w.lines)
     w.record("freeze", made := w.frozen(), ("frozen", {"digest": made["digest"]}))
-    w.documents["runs"], booked = people.runs(scenario, 1, made["digest"])
+    w.documents["runs"], booked = people.runs(scenario, own_objects(1), made["digest"])
     w.documents["booked"] = booked
     w.ledger = chained(ledger_name(NAME), [("budget", terms), *booked])
     w.before["preflight"] = len(w.lines)

@@ -1,13 +1,16 @@
-"""Invented questions about invented objects, and invented answers to them, good or bad in a stated way.
+"""Questions about invented objects, and invented answers to them, good or bad in a stated way.
 
-Every text says that it is invented. Question number `n` of a set asks about one object: who made it and when; some ask
-for what is not public, some for an exact source. An answer's `flaw` is one of `FLAWS`, or none.
+Question number `n` of a set asks about one object: who made it and when; some ask for what is not public, some for an
+exact source. Which objects there are and what an answerer says to a question is the caller's (`Objects`): this lane
+knows no other, so the terminal hands in another lane's records and answerer. An answer's `flaw` is one of `FLAWS`, or
+none.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Row = dict[str, Any]
@@ -18,34 +21,60 @@ _THINGS = "astrolabe barometer casket ewer goblet hourglass lantern medallion ps
 _MAKERS = "Abelard Brandt Corvin Dorset Ekman Faber Galvan Hoorn Ilmari Jansz Keller Lindqvist".split()
 
 
-def record(seed: int, set_id: str, number: int) -> Row:
-    """An invented object. The same seed, set and number give the same object."""
-    drawn = hashlib.sha256(f"{seed}/{set_id}/{number}".encode()).digest()
-    colour, thing = _COLOURS[number % 12], _THINGS[number // 12 + drawn[0] % 7]
-    return {
-        "name": f"invented {colour} {thing} {drawn[1]:03d}{number:02d}",
-        "maker": f"{_MAKERS[drawn[2] % 12]} the {_MAKERS[drawn[3] % 12]}",
-        "year": 1400 + drawn[4] * 2,
-        "url": f"{HOST}/{set_id}/objects/{number}",
-        "private": number % 12 == 5,
-        "limited": number % 5 == 2,
-        "navigation": number % 12 == 8,
-    }
+@dataclass(frozen=True)
+class Objects:
+    """What a rehearsal asks about, and what the first answerer says.
+
+    Attributes:
+        thing: the object of a set and number: `name`, `maker`, `year`.
+        stated: which of `maker` and `year` the answerer states for a question; nothing where it refuses.
+    """
+
+    thing: Callable[[str, int], Row]
+    stated: Callable[[str], frozenset[str]]
+
+    def record(self, set_id: str, number: int) -> Row:
+        """An object with what a question about it needs to know."""
+        return {
+            **self.thing(set_id, number),
+            "url": f"{HOST}/{set_id}/objects/{number}",
+            "alias": number % 4 != 0,
+            "private": number % 12 == 5,
+            "limited": number % 5 == 2,
+            "navigation": number % 12 == 8,
+        }
 
 
-def question(seed: int, set_id: str, number: int) -> Row:
-    """A packet's question about one object, with its oracle."""
-    thing = record(seed, set_id, number)
-    asked = f"Who made the {thing['name']}, and in which year?"
-    clauses = ["maker", "year"]
+def own_objects(seed: int) -> Objects:
+    """Objects drawn here, and an answerer that knows each of them. The same seed gives the same ones."""
+
+    def thing(set_id: str, number: int) -> Row:
+        drawn = hashlib.sha256(f"{seed}/{set_id}/{number}".encode()).digest()
+        colour, kind = _COLOURS[number % 12], _THINGS[number // 12 + drawn[0] % 7]
+        return {
+            "name": f"invented {colour} {kind} {drawn[1]:03d}{number:02d}",
+            "maker": f"{_MAKERS[drawn[2] % 12]} the {_MAKERS[drawn[3] % 12]}",
+            "year": str(1400 + drawn[4] * 2),
+        }
+
+    return Objects(thing, lambda asked: frozenset() if asked.startswith("What did") else frozenset(("maker", "year")))
+
+
+def asked(thing: Mapping[str, Any]) -> str:
+    """The question about an object."""
     if thing["private"]:
-        asked, clauses = f"What did the museum pay for the {thing['name']}?", ["price"]
-    elif thing["navigation"]:
-        asked = f"Which record says who made the {thing['name']}, and in which year?"
+        return f"What did the museum pay for the {thing['name']}?"
+    if thing["navigation"]:
+        return f"Which record says who made the {thing['name']}, and in which year?"
+    return f"Who made the {thing['name']}, and in which year?"
+
+
+def question(thing: Mapping[str, Any], set_id: str, number: int) -> Row:
+    """A packet's question about one object, with its oracle."""
     return {
         "questionId": f"{set_id}-{number:02d}",
-        "question": asked,
-        "clauses": clauses,
+        "question": asked(thing),
+        "clauses": ["price"] if thing["private"] else ["maker", "year"],
         "exactSourceNavigation": thing["navigation"],
         "oracle": {
             "facts": [] if thing["private"] else facts(thing),
@@ -75,13 +104,19 @@ def gap(thing: Mapping[str, Any]) -> str:
     return f"The price of the {thing['name']} is not public."
 
 
-def delivery(thing: Mapping[str, Any], flaw: str | None) -> Row:
-    """A first-visible answer: its status, text, limitations and links."""
-    told = gap(thing) if thing["private"] else " ".join(facts(thing))
+def delivery(thing: Mapping[str, Any], stated: frozenset[str], flaw: str | None) -> Row:
+    """A first-visible answer: its status, text, limitations and links.
+
+    Args:
+        stated: which of `maker` and `year` the answerer states; nothing where it refuses.
+        flaw: how the answer is spoilt on its way to the visitor.
+    """
+    known = [fact for field, fact in zip(("maker", "year"), facts(thing), strict=True) if field in stated]
+    told = " ".join(known) or gap(thing)
     limits = [limit(thing)] if thing["limited"] else []
-    url = f"{thing['url']}#maker" if thing["year"] % 4 else thing["url"]
+    url = f"{thing['url']}#maker" if thing["alias"] else thing["url"]
     answer: Row = {
-        "status": "refused" if thing["private"] else "answered",
+        "status": "answered" if known else "refused",
         "answer": f"{told} The record of the object is public.",
         "limitations": limits,
         "links": [{"claim": told, "url": url}],

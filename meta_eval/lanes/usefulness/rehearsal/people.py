@@ -14,6 +14,7 @@ from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import written_instant
 from meta_eval.lanes.usefulness.policy import CURRENT_POLICY
 from meta_eval.lanes.usefulness.rehearsal import invented
+from meta_eval.lanes.usefulness.rehearsal.invented import Objects
 from meta_eval.lanes.usefulness.rehearsal.scenarios import ARMS, SETS, Scenario, flawed
 from meta_eval.lanes.usefulness.rubric import CRITERIA, useful
 
@@ -55,13 +56,13 @@ def study(follows: Sequence[str] = ()) -> Row:
     }
 
 
-def packet(set_id: str, seed: int, at_ms: int) -> Row:
+def packet(set_id: str, objects: Objects, at_ms: int) -> Row:
     """An author's packet."""
     return {
         "version": 1,
         "setId": set_id,
         "authorCode": AUTHORS[set_id],
-        "questions": [invented.question(seed, set_id, number) for number in range(QUESTIONS)],
+        "questions": [invented.question(objects.record(set_id, number), set_id, number) for number in range(QUESTIONS)],
         "sourcesApproved": True,
         "notExecuted": True,
         "retentionDays": 365,
@@ -95,14 +96,14 @@ def freeze(budget_terms: Row) -> Row:
     }
 
 
-def runs(scenario: Scenario, seed: int, freeze_digest: str) -> tuple[Row, list[tuple[str, Row]]]:
+def runs(scenario: Scenario, objects: Objects, freeze_digest: str) -> tuple[Row, list[tuple[str, Row]]]:
     """The runner's record, and what it booked in the ledger on the way."""
     rows: list[Row] = []
     booked: list[tuple[str, Row]] = []
     for set_id in SETS:
         for number in range(QUESTIONS):
             for arm_id, arm in zip(("records-lookup", "assistant"), ARMS, strict=True):
-                for row, lines in _attempts(scenario, seed, set_id, number, arm_id, arm):
+                for row, lines in _attempts(scenario, objects, set_id, number, arm_id, arm):
                     rows.append(row)
                     booked += lines
     exercises = [{"exerciseId": f"invented-invariant-{n}", "passed": n != 2} for n in range(1, 5)]
@@ -119,12 +120,13 @@ def runs(scenario: Scenario, seed: int, freeze_digest: str) -> tuple[Row, list[t
 
 
 def _attempts(
-    scenario: Scenario, seed: int, set_id: str, number: int, arm_id: str, arm: str
+    scenario: Scenario, objects: Objects, set_id: str, number: int, arm_id: str, arm: str
 ) -> list[tuple[Row, list[tuple[str, Row]]]]:
     """One attempt, or two where the first one of a paid arm timed out."""
     bad = flawed(scenario, set_id, arm, number)
     flaw = invented.FLAWS[number % len(invented.FLAWS)] if bad else None
-    last = invented.delivery(invented.record(seed, set_id, number), flaw)
+    thing = objects.record(set_id, number)
+    last = invented.delivery(thing, objects.stated(invented.asked(thing)), flaw)
     paid = arm == "candidate"
     lost: Row = {"status": "timeout", "answer": None, "limitations": [], "links": []}
     made = []

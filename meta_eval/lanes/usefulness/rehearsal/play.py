@@ -16,6 +16,7 @@ from meta_eval.evidence.canonical import canonical_bytes, read_document
 from meta_eval.evidence.files import write_bytes, write_document
 from meta_eval.lanes.usefulness import closing, scoring, steps
 from meta_eval.lanes.usefulness.rehearsal import people
+from meta_eval.lanes.usefulness.rehearsal.invented import Objects
 from meta_eval.lanes.usefulness.rehearsal.scenarios import SETS, Scenario
 from meta_eval.lanes.usefulness.stage import Setting
 from meta_eval.lanes.usefulness.studies import Study
@@ -26,14 +27,14 @@ _STEPS = 15
 
 @dataclass(frozen=True)
 class Script:
-    """What a rehearsal plays: the ending, the seed of its invented objects, the verdict's instant, the random bytes.
+    """What a rehearsal plays: the ending, the objects that it asks about, the verdict's instant, the random bytes.
 
     `secret` and `nonce` come from the operating system even here: a blinding whose secret follows from a seed could
     be undone by trying seeds.
     """
 
     scenario: Scenario
-    seed: int
+    objects: Objects
     verdict_at: int
     secret: bytes
     nonce: str
@@ -62,7 +63,7 @@ def _steps(place: Study, script: Script) -> Iterator[tuple[str, Artifact]]:
     write_document(place.inbox / "study.json", people.study())
     yield "declare", steps.declare(place, script.setting(place, 1))[0]
     for set_id in SETS:
-        write_document(place.packet_file(set_id), people.packet(set_id, script.seed, at - _STEPS * HOUR))
+        write_document(place.packet_file(set_id), people.packet(set_id, script.objects, at - _STEPS * HOUR))
         yield f"seal {set_id}", steps.seal(place, script.setting(place, 2), set_id)[0]
     terms = people.budget(enough=script.scenario.breaks != "over-budget")
     write_document(place.inbox / "budget.json", terms)
@@ -72,7 +73,7 @@ def _steps(place: Study, script: Script) -> Iterator[tuple[str, Artifact]]:
     yield "preflight", steps.preflight(place, script.setting(place, 4))[0]
     for set_id in SETS:
         yield f"open {set_id}", steps.open_packet(place, script.setting(place, 5), set_id, people.RUNNER)[0]
-    document, booked = people.runs(script.scenario, script.seed, frozen["digest"])
+    document, booked = people.runs(script.scenario, script.objects, frozen["digest"])
     steps.book(place, script.setting(place, 6), *booked)
     write_document(place.inbox / "runs.json", document)
     yield "record-runs", steps.record_runs(place, script.setting(place, 7))[0]
