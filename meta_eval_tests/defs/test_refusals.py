@@ -15,6 +15,7 @@ from meta_eval.defs.production import assets
 from meta_eval.defs.production.assets import stage_key
 from meta_eval.defs.refusals import refusals
 from meta_eval.evidence.errors import StoreBusyError, UsageError
+from meta_eval.lanes.catalogue import evidence_store
 from meta_eval.lanes.production.rounds import Kept
 from meta_eval_tests.defs.people import CANARIES, People, artifacts, play
 from meta_eval_tests.defs.stagehand import Stagehand, table
@@ -124,6 +125,18 @@ def test_a_foreign_exception_shows_its_type_and_place_only(
     assert (report["state"], following["state"]) == ("refused", "not-run")
     assert report["reason"]["rule"] == "unexpected RuntimeError"
     assert report["reason"]["where"].startswith("meta_eval/defs/production/assets.py:")
+
+
+def test_the_rows_of_a_log_that_does_not_pass_are_kept_as_evidence(stagehand: Stagehand) -> None:
+    """A1.d: which rows were refused, and why, is on record although the gate stopped the line."""
+    people = stagehand.people("short")
+    people.query_log(rows=12)
+    report, following = stagehand.run("short", "log_attestation question_export", people.at())
+    assert (report["status"], following["state"]) == ("blocked", "not-run")
+    rows = evidence_store(stagehand.home / "evidence").rows(
+        "SELECT outcome, rows FROM outcome_history WHERE round = 'short'"
+    )
+    assert rows == [("eligible", 12)]
 
 
 def test_a_killed_run_holds_nobody_up(stagehand: Stagehand, monkeypatch: pytest.MonkeyPatch) -> None:
