@@ -57,8 +57,7 @@ def test_a_person_sees_the_verdict_and_the_next_step(stagehand: Stagehand, good:
     rows = {row["metric"]: row for row in table(shown["verdict"])}
     assert rows["precision"] | {"interval": ""} == {
         "metric": "precision",
-        "numerator": "40",
-        "denominator": "40",
+        "from": "40/40",
         "value": "1.0",
         "threshold": "at least 9/10",
         "met": "yes",

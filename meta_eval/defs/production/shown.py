@@ -3,6 +3,7 @@
 The orchestration contract. Counts, digests, codes and rules only: no question, id, path of a machine or free text.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ def metadata_of(stage: Stage, kept: Kept, round_: Round, home: MetaEvalHome) -> 
     artifact = kept.artifact
     shown: dict[str, Any] = {
         "status": artifact["status"],
-        "next step": next_step(stage, artifact, round_),
+        "next step": _wrapped(next_step(stage, artifact, round_)),
         **_verdict(artifact["result"].get("metrics") or {}),
         **_requirements(artifact["result"].get("requirements") or []),
         "blockers": blockers_table(artifact),
@@ -45,6 +46,11 @@ def metadata_of(stage: Stage, kept: Kept, round_: Round, home: MetaEvalHome) -> 
     if "rowCount" in counts:
         shown["dagster/row_count"] = counts["rowCount"]
     return shown | counts
+
+
+def _wrapped(text: str) -> dg.MarkdownMetadataValue:
+    """A sentence that the page shows whole: it wraps no metadata, and cuts what is too wide."""
+    return dg.MetadataValue.md("  \n".join(textwrap.wrap(text, 68)))
 
 
 def blockers_table(artifact: Artifact) -> dg.TableMetadataValue:
@@ -82,7 +88,7 @@ def _verdict(figures: Mapping[str, Mapping[str, Any]]) -> Metadata:
     """The verdict as a table and as a chart, and each figure as a number whose history Dagster plots."""
     if not figures:
         return {}
-    names = ("metric", "numerator", "denominator", "value", "threshold", "met", "interval")
+    names = ("metric", "from", "value", "threshold", "met", "interval")
     table = dg.MetadataValue.table(
         [dg.TableRecord(_verdict_row(name, figures[name])) for name in FIGURES],
         dg.TableSchema([dg.TableColumn(name) for name in names]),
@@ -106,10 +112,11 @@ def _requirements(found: Sequence[Mapping[str, Any]]) -> Metadata:
 
 def _verdict_row(name: str, figure: Mapping[str, Any]) -> dict[str, Any]:
     low_high = figure.get("wilson95")
+    top = figure.get("numerator", figure.get("agreed", figure.get("total")))
+    bottom = figure.get("denominator", figure.get("pairs", figure.get("rows")))
     cells = {
         "metric": name,
-        "numerator": figure.get("numerator", figure.get("agreed", figure.get("total"))),
-        "denominator": figure.get("denominator", figure.get("pairs", figure.get("rows"))),
+        "from": f"{bottom} rows" if top is None else f"{top}/{bottom}",
         "value": figure["value"],
         "threshold": _threshold(name, figure),
         "met": {True: "yes", False: "no", None: ""}[figure.get("met")],
