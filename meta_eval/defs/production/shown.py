@@ -120,7 +120,7 @@ def _verdict_row(name: str, figure: Mapping[str, Any]) -> dict[str, Any]:
         "value": figure["value"],
         "threshold": _threshold(name, figure),
         "met": {True: "yes", False: "no", None: ""}[figure.get("met")],
-        "interval": f"{low_high[0]:.3f} to {low_high[1]:.3f}" if low_high else "",
+        "interval": f"{low_high[0]:.3f}–{low_high[1]:.3f}" if low_high else "",
     }
     return {key: "" if value is None else str(value) for key, value in cells.items()}
 
