@@ -17,6 +17,9 @@ own stage, so that every inner digest and figure follows from the change. It is 
 the round at hand and no store (`verify --round`). What it may still say otherwise is `MAY_DIFFER`, and the store's list
 of digests settles that.
 
+Last, one artifact of each kind of the other lanes and the gate, alone and beside a store that holds its digest. Of the
+usefulness lane none verifies alone; what does of the others is listed, with the reason, in their own tests.
+
 Prints `mutants N survivors M` last: M counts the mutants that survive the last judge of either kind.
 """
 
@@ -32,14 +35,22 @@ from meta_eval.evidence.artifacts import Artifact, digest_of
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.replay import verified
+from meta_eval.lanes import catalogue
 from meta_eval.lanes.production import collection, metrics, policy, readiness, stages
 from meta_eval.lanes.production.chain import Surroundings, broken_link, unlike_upstream
 from meta_eval.lanes.production.remaking import remade
 from meta_eval.lanes.production.rounds import Round, artifact_name
 from meta_eval.lanes.production.steps import REBUILDS, Setting
+from meta_eval.lanes.usefulness import policy as usefulness_policy
 from meta_eval_tests.defs.people import People, play
+from meta_eval_tests.lanes.golden.test_gate import ERROR, REFUSAL, RIGHT, WRONG, verdict
 from meta_eval_tests.lanes.production.broken import SMALL_POLICY, whole
 from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, SMALL, mutations
+from meta_eval_tests.lanes.sessions.test_scored_sessions import artifact_of, mixed_world
+from meta_eval_tests.lanes.usefulness.test_mutations import READY as USEFULNESS_STEPS
+from meta_eval_tests.lanes.usefulness.world import SMALL_POLICY as SMALL_STUDY
+from meta_eval_tests.lanes.usefulness.world import small
+from meta_eval_tests.test_mutated_kinds import calibrated
 
 LEAST_MUTANTS = 5000
 _REHEARSED = {
@@ -139,6 +150,43 @@ def forgeries() -> tuple[int, int]:
     return total, survivors
 
 
+def of_other_lanes(home: Path) -> dict[str, Artifact]:
+    """An artifact of each kind that is not production's."""
+    usefulness_policy.KNOWN_POLICIES[SMALL_STUDY.digest] = SMALL_STUDY
+    study = small()
+    wrong = verdict([RIGHT, WRONG, ERROR], [RIGHT, RIGHT, REFUSAL])
+    made = {f"usefulness {step}": study.made[step] for step in USEFULNESS_STEPS}
+    return made | {
+        "scored-sessions": artifact_of(mixed_world(home, sessions=12, events=60), "v2"),
+        "calibration": calibrated(),
+        "golden-verdict": wrong,
+    }
+
+
+def walked_elsewhere() -> tuple[int, int]:
+    """How many mutants of the other lanes' artifacts there are, and how many a store would take for honest."""
+    total = survivors = 0
+    with tempfile.TemporaryDirectory() as home:
+        for name, original in of_other_lanes(Path(home)).items():
+            tried = alone = 0
+            for place, mutant in mutations(original):
+                mutant["digest"] = digest_of(mutant)
+                if mutant["digest"] == original["digest"]:
+                    continue
+                tried += 1
+                try:
+                    verified(mutant, catalogue.REBUILDS)
+                except VerificationError:
+                    continue
+                alone += 1
+                if name.startswith("usefulness"):
+                    survivors += 1
+                    print(f"SURVIVOR {name} {place}", file=sys.stderr)
+            total += tried
+            print(f"{name:<32} {tried:>5} mutants  {alone:>3} verify alone")
+    return total, survivors
+
+
 def main() -> int:
     """Run the campaign; 0 where nothing survives and enough was tried."""
     policy.KNOWN_POLICIES[SMALL_POLICY.digest] = SMALL_POLICY
@@ -163,6 +211,8 @@ def main() -> int:
                 print(f"SURVIVOR {name} {place}", file=sys.stderr)
         total += tried
         print(f"{name:<32} {tried:>5} mutants  {alone:>3} verify alone  {among:>3} among files without a store")
+    elsewhere, passed = walked_elsewhere()
+    total, survivors = total + elsewhere, survivors + passed
     print(f"{time.monotonic() - started:.0f} s")
     print(f"mutants {total} survivors {survivors}")
     return 0 if survivors == 0 and total >= LEAST_MUTANTS else 1
