@@ -70,7 +70,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command; every error of ours ends in one line and its exit code."""
     try:
-        cli()
+        cli(prog_name="meta-eval")  # also under `python -m`
     except MetaEvalError as error:
         click.echo(f"meta-eval: {error}", err=True)
         sys.exit(error.exit_code)
