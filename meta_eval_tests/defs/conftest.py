@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +14,26 @@ from meta_eval_tests.defs.people import People
 from meta_eval_tests.defs.stagehand import Stagehand
 
 
+@pytest.fixture(autouse=True)
+def _contexts_end_with_their_test() -> Iterator[None]:
+    """A sensor's context leaves its instance when it is collected, and then puts back what was current before it.
+
+    In the middle of a later test that would be the storage of an instance that is gone.
+    """
+    yield
+    gc.collect()
+
+
 @pytest.fixture(scope="package")
 def stagehand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stagehand]:
     folder = tmp_path_factory.mktemp("line")
     (folder / "dagster").mkdir()
     (folder / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n", encoding="utf-8")
-    with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
-        yield Stagehand(folder, instance)
+    # Not entered: on leaving, an instance puts back the storage that was current when it was entered, and this fixture
+    # outlives the modules whose instances were; theirs would be put back after they are gone.
+    instance = dg.DagsterInstance.from_config(str(folder / "dagster"))
+    yield Stagehand(folder, instance)
+    instance.dispose()
 
 
 @pytest.fixture(scope="package")
