@@ -28,6 +28,11 @@ def rounds_folder() -> Path:
     return home_folder() / "rounds"
 
 
+def studies_folder() -> Path:
+    """The folder with one folder for each study."""
+    return home_folder() / "studies"
+
+
 def evidence_folder() -> Path:
     """The folder of the evidence store and its published copy."""
     return home_folder() / "evidence"

@@ -24,7 +24,7 @@ from meta_eval.evidence.canonical import read_document
 from meta_eval.evidence.errors import StoreError, UsageError
 from meta_eval.evidence.files import write_bytes
 from meta_eval.evidence.replay import verified
-from meta_eval.home import evidence_folder, home_folder
+from meta_eval.home import evidence_folder, studies_folder
 from meta_eval.lanes import catalogue
 from meta_eval.lanes.usefulness import acceptance, adjudication, closing, guidance, publication, scoring, steps
 from meta_eval.lanes.usefulness import report as page
@@ -42,7 +42,7 @@ Step = Callable[[Study, Setting], Made]
 
 def _run(study_name: str, made_at: int, as_json: bool, step: Step) -> None:
     """Run a step, load its rows, print what came of it, and leave with its exit code."""
-    place = Study(home_folder() / "studies", study_name)
+    place = Study(studies_folder(), study_name)
     artifact, path = step(place, Setting(made_at, study_name))
     store = catalogue.evidence_store(evidence_folder())
     loaded = [] if artifact["artifact"] == scoring.KIND else [artifact]

@@ -13,7 +13,7 @@ from meta_eval.evidence.canonical import digest, read_document
 from meta_eval.evidence.documents import read
 from meta_eval.evidence.errors import InputError, UsageError
 from meta_eval.evidence.register import Register
-from meta_eval.home import home_folder
+from meta_eval.home import studies_folder
 from meta_eval.lanes.usefulness import shapes, steps
 from meta_eval.lanes.usefulness.custody import FOLLOW_UPS, look_at
 from meta_eval.lanes.usefulness.ledger import ledger_of
@@ -25,7 +25,7 @@ _STUDY = click.option("--study", "study_name", required=True, metavar="NAME", he
 
 
 def _place(study_name: str) -> Study:
-    return Study(home_folder() / "studies", study_name)
+    return Study(studies_folder(), study_name)
 
 
 @click.group()

@@ -19,7 +19,7 @@ from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.chronology import written_instant
 from meta_eval.evidence.errors import UsageError
 from meta_eval.evidence.files import write_bytes
-from meta_eval.home import evidence_folder, home_folder
+from meta_eval.home import evidence_folder, studies_folder
 from meta_eval.lanes import catalogue
 from meta_eval.lanes.golden import steps as golden
 from meta_eval.lanes.golden.answerer import BuiltInAnswerer
@@ -51,7 +51,7 @@ def rehearse(study_name: str | None, scenario: str, seed: int, made_at: int, as_
     Exits 0 when the study ends rehearsed; 1 when it is blocked or misses a condition, as the other scenarios do.
     """
     name = study_name or f"rehearsal-{written_instant(made_at)[:19].lower().replace(':', '')}"
-    folder = home_folder() / "studies"
+    folder = studies_folder()
     place, again = Study(folder, name), Study(folder, f"{name}-again")
     if place.folder.exists():
         raise UsageError(f"study {name} is there already; a rehearsal needs a new name")

@@ -15,7 +15,7 @@ from meta_eval.cli.verified_files import verified_path
 from meta_eval.cli.verified_round import verified_round
 from meta_eval.cli.verified_study import verified_study
 from meta_eval.evidence.errors import InputError
-from meta_eval.home import golden_runs_folder, home_folder, rounds_folder
+from meta_eval.home import golden_runs_folder, rounds_folder, studies_folder
 from meta_eval.lanes.usefulness.studies import Study
 
 
@@ -45,10 +45,10 @@ def command(path: Path | None, round_name: str | None, study_name: str | None, e
     elif round_name is not None:
         results = list(verified_round(round_named(round_name)))
     elif study_name is not None:
-        results = list(verified_study(Study(_studies_folder(), study_name)))
+        results = list(verified_study(Study(studies_folder(), study_name)))
     else:
         rounds = [round_named(name) for name in round_names()]
-        studies = [Study(_studies_folder(), name) for name in _names(_studies_folder())]
+        studies = [Study(studies_folder(), name) for name in _names(studies_folder())]
         results = [result for round_ in rounds for result in verified_round(round_)]
         results += [result for place in studies for result in verified_study(place)]
         others = [folder for folder in (ledgers_folder(), golden_runs_folder()) if folder.is_dir()]
@@ -58,10 +58,6 @@ def command(path: Path | None, round_name: str | None, study_name: str | None, e
         raise InputError(sought, "no artifact to verify", next_step="check the name")
     _print(results, as_json=as_json)
     click.get_current_context().exit(0 if all(result["verified"] for result in results) else 1)
-
-
-def _studies_folder() -> Path:
-    return home_folder() / "studies"
 
 
 def _names(folder: Path) -> list[str]:

@@ -4,7 +4,8 @@ The orchestration contract. A broken file or folder of one round is named in the
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -105,14 +106,11 @@ def bundle_sensor(context: dg.SensorEvaluationContext, home: MetaEvalHome) -> dg
     description="Traces age: each round whose verdict depends on the day is judged again. An equal verdict is kept.",
 )
 def daily_rescore(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> list[dg.RunRequest] | dg.SkipReason:
-    day = context.scheduled_execution_time.date().isoformat()
-    known = set(context.instance.get_dynamic_partitions("rounds"))
-    newest = listing.newest_artifacts(home.root, _METRICS)
-    verdicts = {name: listing.newest_artifact(home.root, name, _METRICS) for name in sorted(newest) if name in known}
+    day, verdicts = context.scheduled_execution_time.date().isoformat(), _newest_of_known(context, home, _METRICS)
     unread = [name for name, verdict in verdicts.items() if verdict is None]
     for name in unread:
         context.log.warning(f"{name}: its newest verdict cannot be read; judging it again will name the fault")
-    due = [name for name, verdict in verdicts.items() if verdict is None or scoring.depends_on_the_day(verdict)]
+    due = _due_each_day(verdicts)
     if not due:
         return dg.SkipReason("no round has a verdict that depends on the day")
     return [_scoring(name, f"{name}:{day}") for name in due]
@@ -128,13 +126,24 @@ def daily_rescore(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> 
 )
 def daily_readiness(context: dg.ScheduleEvaluationContext, home: MetaEvalHome) -> list[dg.RunRequest] | dg.SkipReason:
     day = context.scheduled_execution_time.date().isoformat()
-    known = set(context.instance.get_dynamic_partitions("rounds"))
-    names = [name for name in sorted(listing.newest_artifacts(home.root, _READINESS)) if name in known]
-    judged = {name: listing.newest_artifact(home.root, name, _READINESS) for name in names}
-    due = [name for name, found in judged.items() if found is None or scoring.depends_on_the_day(found)]
+    due = _due_each_day(_newest_of_known(context, home, _READINESS))
     if not due:
         return dg.SkipReason("no round has a readiness that depends on the day")
     return [_judging(name, f"{name}:readiness:{day}") for name in due]
+
+
+def _newest_of_known(
+    context: dg.ScheduleEvaluationContext, home: MetaEvalHome, stage: str
+) -> dict[str, Mapping[str, Any] | None]:
+    """A stage's newest artifact in each round that Dagster knows; None where it cannot be read."""
+    known = set(context.instance.get_dynamic_partitions("rounds"))
+    names = [name for name in sorted(listing.newest_artifacts(home.root, stage)) if name in known]
+    return {name: listing.newest_artifact(home.root, name, stage) for name in names}
+
+
+def _due_each_day(newest: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """The rounds whose artifact another day can change, or that cannot be read."""
+    return [name for name, found in newest.items() if found is None or scoring.depends_on_the_day(found)]
 
 
 def input_tag(name: str) -> str:
