@@ -31,7 +31,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from meta_eval.evidence.artifacts import Artifact, digest_of
+from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.replay import verified
@@ -45,7 +45,7 @@ from meta_eval.lanes.usefulness import policy as usefulness_policy
 from meta_eval_tests.defs.people import People, play
 from meta_eval_tests.lanes.golden.test_gate import ERROR, REFUSAL, RIGHT, WRONG, verdict
 from meta_eval_tests.lanes.production.broken import SMALL_POLICY, whole
-from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, SMALL, mutations
+from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, SMALL, forgeries, mutations
 from meta_eval_tests.lanes.sessions.test_scored_sessions import artifact_of, mixed_world
 from meta_eval_tests.lanes.usefulness.test_mutations import READY as USEFULNESS_STEPS
 from meta_eval_tests.lanes.usefulness.world import SMALL_POLICY as SMALL_STUDY
@@ -128,7 +128,7 @@ def survives_in_its_round(forged: Artifact, round_: Round, honest: dict[str, Art
     return again is None or again["digest"] == forged["digest"]
 
 
-def forgeries() -> tuple[int, int]:
+def rebuilt_in_a_round() -> tuple[int, int]:
     """How many artifacts were rebuilt from an edited part, and how many of them pass for honest."""
     total = survivors = 0
     with tempfile.TemporaryDirectory() as home:
@@ -169,10 +169,7 @@ def walked_elsewhere() -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as home:
         for name, original in of_other_lanes(Path(home)).items():
             tried = alone = 0
-            for place, mutant in mutations(original):
-                mutant["digest"] = digest_of(mutant)
-                if mutant["digest"] == original["digest"]:
-                    continue
+            for place, mutant in forgeries(original):
                 tried += 1
                 try:
                     verified(mutant, catalogue.REBUILDS)
@@ -190,14 +187,11 @@ def walked_elsewhere() -> tuple[int, int]:
 def main() -> int:
     """Run the campaign; 0 where nothing survives and enough was tried."""
     policy.KNOWN_POLICIES[SMALL_POLICY.digest] = SMALL_POLICY
-    started, (total, survivors) = time.monotonic(), forgeries()
+    started, (total, survivors) = time.monotonic(), rebuilt_in_a_round()
     for name, make in (ARTIFACTS | _REHEARSED).items():
         original = make()
         tried = alone = among = 0
-        for place, mutant in mutations(original):
-            mutant["digest"] = digest_of(mutant)
-            if mutant["digest"] == original["digest"]:
-                continue  # 1 into 1.0, or a swap of equals: provably no change
+        for place, mutant in forgeries(original):
             tried += 1
             if not survives_alone(mutant):
                 continue

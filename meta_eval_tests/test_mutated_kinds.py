@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from meta_eval.evidence.artifacts import Artifact, digest_of
+from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.replay import verified
 from meta_eval.lanes import catalogue
 from meta_eval.lanes.golden import gate
 from meta_eval.lanes.sessions import calibration, scored_sessions
 from meta_eval.lanes.usefulness.studies import REBUILDS as USEFULNESS
-from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, mutations
+from meta_eval_tests.lanes.production.test_mutations import ARTIFACTS, forgeries
 from meta_eval_tests.lanes.sessions.test_judge import INPUTS, gold, opinion, reply
 
 # By lane, the kinds that a walk covers: production and usefulness by their test_mutations.py (the latter walks a study
@@ -41,10 +41,7 @@ GIVEN = {
 
 def test_a_forged_calibration_differs_in_nothing_but_what_it_was_given() -> None:
     original, tried, found = calibrated(), 0, set()
-    for place, mutant in mutations(original):
-        mutant["digest"] = digest_of(mutant)
-        if mutant["digest"] == original["digest"]:
-            continue
+    for place, mutant in forgeries(original):
         tried += 1
         try:
             verified(mutant, catalogue.REBUILDS)
