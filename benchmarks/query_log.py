@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/query_log.py [--rows 1000000] [--framing lines array] [--folder DIR]
 
-The floor is hashing the file and parsing every field of it with DuckDB. Every measure runs in a process of its own,
-one after the other, on the same invented log. Absolute times move with the machine, and with what else runs on it:
-only the ratios within one run count, and on a busy machine only those of processor time.
+The floor is hashing the file and parsing every field of it with DuckDB, a process for each. Every measure is a fresh
+process, timed as a whole (its start and imports included), on the same invented log; the measures take turns, and each
+figure is the median of its runs. Absolute times move with the machine, and with what else runs on it: only the ratios
+within one run count, and on a busy machine only those of processor time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import hashlib
 import json
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,10 +23,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, NamedTuple
 
 from invented_log import AS_OF, write_log
 
+PEERS = ("node", "row by row", "pandas+pandera")
 PEER_ROWS = 1_000_000
 """The most rows that the peers are given: they hold the whole log in memory."""
 
@@ -54,28 +57,24 @@ def _proportional_kilobytes(process: str) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def measure(what: str, path: Path) -> dict[str, float | int]:
-    """Run one measure here, and say what it took."""
+def measure(what: str, path: Path) -> int:
+    """Run one measure here, and say the most kilobytes that it held."""
     peak = Peak()
     peak.start()
-    start = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        rows = MEASURES[what](path, Path(scratch))
-    wall = time.perf_counter() - start
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return {
-        "wall": wall,
-        "cpu": sum(usage.ru_utime + usage.ru_stime for usage in used),
-        "peak_mb": max(peak.kilobytes, *(usage.ru_maxrss for usage in used)) // 1024,
-        "rows": rows,
-    }
+        MEASURES[what](path, Path(scratch))
+    used = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return max(peak.kilobytes, *used)
 
 
-def _floor(path: Path, _: Path) -> int:
-    import duckdb
-
+def _hash(path: Path, _: Path) -> None:
     with path.open("rb") as file:
         hashlib.file_digest(file, "sha256")
+
+
+def _parse(path: Path, _: Path) -> None:
+    import duckdb
+
     names = ("queryId", "question", "askedAt", "outcome", "consent")
     columns = ", ".join(f"{name}: 'JSON'" for name in names)
     touched = ", ".join(f"count({name})" for name in names)
@@ -85,7 +84,7 @@ def _floor(path: Path, _: Path) -> int:
         f"SELECT count(*), {touched} FROM read_json('{path}', columns={{{columns}}}, format='{shape}', "
         "records=true, ignore_errors=true)"
     )
-    return int(duckdb.execute(query).fetchall()[0][0])
+    duckdb.execute(query).fetchall()
 
 
 def _setting() -> Any:
@@ -97,13 +96,13 @@ def _setting() -> Any:
     return Setting(made_at)
 
 
-def _attest(path: Path, scratch: Path) -> int:
+def _attest(path: Path, scratch: Path) -> None:
     from meta_eval.lanes.production.steps import attest_log
 
-    return int(attest_log(path, _setting(), private=scratch / "private").artifact["result"]["rowCount"])
+    attest_log(path, _setting(), private=scratch / "private")
 
 
-def _export(path: Path, scratch: Path) -> int:
+def _export(path: Path, scratch: Path) -> None:
     from meta_eval.lanes.production.steps import export_questions
 
     document = {
@@ -126,34 +125,34 @@ def _export(path: Path, scratch: Path) -> int:
         private=scratch / "private",
     )
     assert step.artifact["status"] == "ready", step.artifact["blockers"]
-    return int(step.artifact["result"]["rowCount"])
 
 
-def _both(path: Path, scratch: Path) -> int:
+def _both(path: Path, scratch: Path) -> None:
     _attest(path, scratch)
-    return _export(path, scratch)
+    _export(path, scratch)
 
 
-def _row_by_row(path: Path, scratch: Path) -> int:
+def _row_by_row(path: Path, scratch: Path) -> None:
     from query_log_peers import row_by_row
 
-    return row_by_row(path, scratch / "export.json", AS_OF)
+    row_by_row(path, scratch / "export.json", AS_OF)
 
 
-def _pandas(path: Path, scratch: Path) -> int:
+def _pandas(path: Path, scratch: Path) -> None:
     from query_log_peers import pandas_pandera
 
-    return pandas_pandera(path, scratch / "export.json", AS_OF)
+    pandas_pandera(path, scratch / "export.json", AS_OF)
 
 
-def _node(path: Path, scratch: Path) -> int:
+def _node(path: Path, scratch: Path) -> None:
     script = Path(__file__).with_name("query_log_peer.mjs")
     command = ["node", "--max-old-space-size=8192", str(script), str(path), str(scratch / "export.json"), AS_OF]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    subprocess.run(command, check=True, capture_output=True)
 
 
-MEASURES: dict[str, Callable[[Path, Path], int]] = {
-    "floor": _floor,
+MEASURES: dict[str, Callable[[Path, Path], None]] = {
+    "hash": _hash,
+    "parse": _parse,
     "attest": _attest,
     "export": _export,
     "both": _both,
@@ -161,45 +160,78 @@ MEASURES: dict[str, Callable[[Path, Path], int]] = {
     "row by row": _row_by_row,
     "pandas+pandera": _pandas,
 }
+FLOOR = ("hash", "parse")
+
+
+class Run(NamedTuple):
+    """What one process took, or the medians of several."""
+
+    wall: float
+    cpu: float
+    peak_mb: float
 
 
 def _main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rows", type=int, default=1_000_000)
     options.add_argument("--framing", nargs="+", choices=("lines", "array"), default=["lines", "array"])
-    options.add_argument("--measures", nargs="+", choices=tuple(MEASURES), default=list(MEASURES))
+    others = [what for what in MEASURES if what not in FLOOR]
+    options.add_argument("--measures", nargs="*", choices=others, default=others, help="beside the floor")
+    options.add_argument("--runs", type=int, default=3, help="of each measure; a peer has one (default: 3)")
     options.add_argument("--folder", type=Path, help="where the logs are kept for the next run")
     options.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.measure:
-        print(json.dumps(measure(given.measure[0], Path(given.measure[1]))))
+        print(measure(given.measure[0], Path(given.measure[1])))
         return
     with tempfile.TemporaryDirectory() as scratch:
         for shape in given.framing:
-            _compare(given.folder or Path(scratch), given.rows, shape, given.measures)
+            path = _log(given.folder or Path(scratch), given.rows, shape)
+            measures = [what for what in given.measures if _can_run(what, given.rows)]
+            _show(path, given.rows, _measured(path, measures, given.runs))
 
 
-def _compare(folder: Path, rows: int, shape: str, measures: list[str]) -> None:
+def _log(folder: Path, rows: int, shape: str) -> Path:
     path = folder / f"{shape}-{rows}.json"
     if not path.exists():
         write_log(path, rows, shape)
     with path.open("rb") as file:
         path.with_suffix(".sha256").write_text(hashlib.file_digest(file, "sha256").hexdigest())
-    print(f"{shape}: {rows:,} rows, {path.stat().st_size / rows:.0f} bytes a row")
+    return path
+
+
+def _can_run(what: str, rows: int) -> bool:
+    return what not in PEERS or (rows <= PEER_ROWS and (what != "node" or which("node") is not None))
+
+
+def _measured(path: Path, measures: list[str], runs: int) -> dict[str, Run]:
+    """The medians of each measure."""
+    found: dict[str, list[Run]] = {what: [] for what in (*FLOOR, *measures)}
+    for turn in range(runs):
+        for what, figures in found.items():
+            if turn == 0 or what not in PEERS:
+                figures.append(_run(what, path))
+    return {what: Run(*map(statistics.median, zip(*figures, strict=True))) for what, figures in found.items()}
+
+
+def _run(what: str, path: Path) -> Run:
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, __file__, "--measure", what, str(path)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(wall, cpu, int(told) / 1024)
+
+
+def _show(path: Path, rows: int, found: dict[str, Run]) -> None:
+    parts = [found.pop(what) for what in FLOOR]
+    floor = Run(sum(part.wall for part in parts), sum(part.cpu for part in parts), max(part.peak_mb for part in parts))
+    print(f"{path.stem}: {rows:,} rows, {path.stat().st_size / rows:.0f} bytes a row")
     print(f"  {'':15} {'wall s':>8} {'x floor':>8} {'CPU s':>8} {'x floor':>8} {'peak MB':>8} {'rows/s':>9}")
-    floor: dict[str, float] = {}
-    for what in measures:
-        if (what in ("row by row", "pandas+pandera", "node") and rows > PEER_ROWS) or (
-            what == "node" and not which("node")
-        ):
-            continue
-        command = [sys.executable, __file__, "--measure", what, str(path)]
-        figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        floor = floor or figures
+    for what, run in {"floor": floor, **found}.items():
         print(
-            f"  {what:15} {figures['wall']:8.2f} {figures['wall'] / floor['wall']:8.1f} "
-            f"{figures['cpu']:8.2f} {figures['cpu'] / floor['cpu']:8.1f} "
-            f"{figures['peak_mb']:8} {rows / figures['wall']:9,.0f}"
+            f"  {what:15} {run.wall:8.2f} {run.wall / floor.wall:8.1f} {run.cpu:8.2f} {run.cpu / floor.cpu:8.1f} "
+            f"{run.peak_mb:8.0f} {rows / run.wall:9,.0f}"
         )
 
 

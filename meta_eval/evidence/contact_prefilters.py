@@ -4,7 +4,7 @@ Defined by the section "Identifier screen" of the production design. Most questi
 or nothing at all, and the rules, asked one after the other, take longer over them than all the rest of a row's
 work. Each `may_hold_…` is a necessary condition of one rule: False means that the rule answers False, and True
 means nothing. A verdict never rests on them, so one that is too generous costs time and no more; the tests hold
-each against its rule.
+each against its rule. One pattern is the other way about: what it matches, a rule refuses.
 
 Three habits make them quick. A pattern begins with a digit or a mark, which the engine looks for without trying
 anything else, and only then looks back. A word that stands before a number is looked for in the text read
@@ -100,21 +100,32 @@ _CONTEXT_ASCII = (
     r"(?i:\b(?:address|li(?:ve|ves|ved|ving)\s|located\s|(?:offices?|station|restaurant)\s|sen[dt]\s|return(?:ed)?\s|"
     r"meet\s|moved|drops?\s|side\s|enter\s|arrived\s|taxi\s|deliver(?:ed)?\s|ship(?:ped)?\s|corner\s))"
 )
-ASCII_MAY_HOLD: Final = "|".join(
-    [
-        r"[@%&]|:[^:]*:|[\[({<]\s{0,2}(?i:at|arobase|dot|\.|punkt|point|punto)\s{0,2}[\])}>]",
-        rf"(?i:dot|_at_|ig\s?:|\.(?:com|net|me|app)/|{'|'.join(PLATFORM_WORDS)})",
-        r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]|[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11}",
-        r"[0-9](?:[ ().\-/]{0,3}[0-9]){6}|[0-9]{2} [0-9]{2} [0-9]{2} [A-Da-d]",
-        rf"(?i:corner of|{'|'.join(_NATIONAL_WORDS)})",
-        rf"(?i:{'|'.join(filter(str.isascii, _WORDS_BEFORE))}|\su)[\s.,#]{{1,5}}(?i:no\.?\s)?[0-9]",
-        rf"[0-9](?:[0-9]{{4}}|[A-Z0-9]?\s[0-9][A-Z]|\s{{1,2}}{_ROMANCE_ASCII})",
-        rf"{_NEXT}(?:[A-Z]|[0-9]{{1,3}}[A-Za-z]|(?i:bis\s|ter\s)?{_ROMANCE_ASCII})",
-        rf"{_NEXT}(?s:.*)\s(?i:street|avenue|ave|road|rd|boulevard|blvd|crescent|str)\b",
-        rf"{_ROMANCE_ASCII}(?s:.*){_NO_YEAR}|{_CONTEXT_ASCII}(?s:.*)(?:{_NO_YEAR}|{_NEXT}(?s:.*)[0-9])",
-    ]
+ASCII_MAY_HOLD: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        "|".join(
+            [
+                r"[@%&]|:[^:]*:|[\[({<]\s{0,2}(?i:at|arobase|dot|\.|punkt|point|punto)\s{0,2}[\])}>]",
+                rf"(?i:dot|_at_|ig\s?:|\.(?:com|net|me|app)/|{'|'.join(PLATFORM_WORDS)})",
+                r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]|[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11}",
+                r"[0-9](?:[ ().\-/]{0,3}[0-9]){6}|[0-9]{2} [0-9]{2} [0-9]{2} [A-Da-d]",
+                rf"(?i:corner of|{'|'.join(_NATIONAL_WORDS)})",
+                rf"(?i:{'|'.join(filter(str.isascii, _WORDS_BEFORE))}|\su)[\s.,#]{{1,5}}(?i:no\.?\s)?[0-9]",
+                rf"[0-9](?:[0-9]{{4}}|[A-Z0-9]?\s[0-9][A-Z]|\s{{1,2}}{_ROMANCE_ASCII})",
+                rf"{_NEXT}(?:[A-Z]|[0-9]{{1,3}}[A-Za-z]|(?i:bis\s|ter\s)?{_ROMANCE_ASCII})",
+            ]
+        ),
+    ),
+    (r"\s(?i:street|avenue|ave|road|rd|boulevard|blvd|crescent|str)\b", _NEXT),
+    (_ROMANCE_ASCII, _NO_YEAR),
+    (_CONTEXT_ASCII, rf"{_NO_YEAR}|{_NEXT}"),
 )
-"""What an ASCII text must hold for any rule to find anything, for an engine (RE2) that looks for all of it at once."""
+"""What an ASCII text must hold for any rule to find anything, for an engine (RE2) that looks for one pattern in many
+texts: of one of these groups every pattern. That engine compiles a pattern at every call, so they are short."""
+SURELY_HOLDS: Final = (
+    r"[0-9A-Za-z]@(?:[A-Za-z][0-9A-Za-z]{0,30}\.){1,3}(?i:com|org|net|edu|info|uk|de|fr|nl|it|es|jp)"
+    r"(?:\.?$|\.?[\t-\r ]|[,;!?)\"'])"
+)
+"""An e-mail address as most are written: in a plain text (see identifiers.py) that holds one, a rule finds one."""
 
 
 def _any_of(words: tuple[str, ...], lowered: str) -> bool:

@@ -16,10 +16,10 @@ from meta_eval.evidence.canonical import canonical_bytes, file_receipt
 from meta_eval.evidence.files import private_folder, remove_partials, replacing
 from meta_eval.lanes.production.query_log import ScannedLog
 from meta_eval.lanes.production.query_log.spill import as_our_own
-from meta_eval.lanes.production.question_export import Judged, case_id
+from meta_eval.lanes.production.question_export import Judged
 
 
-def write_export(judged: Judged, scanned: ScannedLog, key: bytes, export_file: Callable[[str], Path]) -> str:
+def write_export(judged: Judged, scanned: ScannedLog, export_file: Callable[[str], Path]) -> str:
     """Write the export of a scan that nothing blocks, and return its receipt.
 
     The file's name may hold its receipt, so the text is drafted in the scan's private folder first.
@@ -33,7 +33,7 @@ def write_export(judged: Judged, scanned: ScannedLog, key: bytes, export_file: C
         MetaEvalError: the private folder has no room or cannot be written.
     """
     draft = scanned.folder / "export.json"
-    receipt = _drafted(draft, _pieces(judged, scanned, key))
+    receipt = _drafted(draft, _pieces(judged, scanned))
     target = export_file(receipt)
     remove_partials(private_folder(target.parent))
     # What is there already is not read into memory to find that it is the same.
@@ -53,21 +53,9 @@ def _drafted(draft: Path, pieces: Iterator[bytes]) -> str:
     return sha.hexdigest()
 
 
-def _pieces(judged: Judged, scanned: ScannedLog, key: bytes) -> Iterator[bytes]:
+def _pieces(judged: Judged, scanned: ScannedLog) -> Iterator[bytes]:
     """The canonical JSON of the whole export: of its four keys "cases" comes first."""
     rest = canonical_bytes({"environment": judged.environment, "source": judged.source, "version": 1})
     yield b'{"cases":['
-    yield from scanned.cases(lambda query_ids: case_ids(query_ids, key))
+    yield from scanned.cases()
     yield b"]," + rest.removeprefix(b"{")
-
-
-def case_ids(query_ids: list[str], key: bytes) -> list[str]:
-    """`case_id` of many query ids, in half the time: HMAC's own two hashes, with the padded keys made once.
-
-    Raises:
-        ValueError: the key is not 32 bytes.
-    """
-    case_id("", key)  # refuses another key
-    padded, sha = key.ljust(hashlib.sha256().block_size, b"\0"), hashlib.sha256
-    inner, outer = (bytes(byte ^ pad for byte in padded) for pad in (0x36, 0x5C))
-    return ["case-" + sha(outer + sha(inner + query_id.encode()).digest()).hexdigest()[:20] for query_id in query_ids]

@@ -8,7 +8,6 @@ questions remain. `judge` decides; only then does the caller write the questions
 from __future__ import annotations
 
 import hashlib
-import hmac
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,6 @@ from meta_eval.lanes.production.policy import Policy, policy_of
 from meta_eval.lanes.production.query_log import OUTCOMES, LogScan
 
 KIND = "question-export"
-KEY_BYTES = 32
 AUTHORITY = {
     "provesProductionTraffic": False,
     "permitsLabelling": False,
@@ -39,17 +37,6 @@ class Judged:
     blockers: list[Blocker]
     environment: str | None
     source: str | None
-
-
-def case_id(query_id: str, key: bytes) -> str:
-    """The pseudonym of a raw query id: `case-` and 20 hex digits of its HMAC-SHA-256 under the round's key.
-
-    Raises:
-        ValueError: the key is not 32 bytes.
-    """
-    if len(key) != KEY_BYTES:
-        raise ValueError("a pseudonym key is 32 bytes")
-    return f"case-{hmac.digest(key, query_id.encode(), 'sha256').hex()[:20]}"
 
 
 def judge(

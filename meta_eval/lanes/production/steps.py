@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from meta_eval.lanes.production import (
 )
 from meta_eval.lanes.production.export_file import write_export
 from meta_eval.lanes.production.policy import CURRENT_POLICY, Policy
+from meta_eval.lanes.production.pseudonyms import KEY_BYTES, case_ids
 from meta_eval.lanes.production.query_log import LARGE_LOG, RECORD_NAME, processes_for, scan_again, scan_log
 
 REBUILDS: Mapping[str, Rebuild] = {
@@ -74,7 +76,7 @@ def attest_log(log: Path, setting: Setting, *, private: Path | None = None) -> S
         private: the folder where a large log's record is kept, for the export to be quicker; by default none is.
     """
     record = private / RECORD_NAME if private and _is_large(log) else None
-    with scan_log(log, **_reading(log, setting), keep_questions=False, record=record) as scanned:
+    with scan_log(log, **_reading(log, setting), record=record) as scanned:
         artifact = attestation.attest(
             scanned.log, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
         )
@@ -100,10 +102,11 @@ def export_questions(
     document, document_receipt = read_document(attestation_file)
     with ExitStack() as stack:
         scanned = None
+        reading = _reading(log, setting) | {"pseudonyms": partial(case_ids, key=key)}
         if private is not None:
-            scanned = stack.enter_context(scan_again(log, private / RECORD_NAME, **_reading(log, setting)))
+            scanned = stack.enter_context(scan_again(log, private / RECORD_NAME, **reading))
         if scanned is None:
-            scanned = stack.enter_context(scan_log(log, **_reading(log, setting)))
+            scanned = stack.enter_context(scan_log(log, **reading))
         judged = question_export.judge(
             scanned.log,
             document,
@@ -114,7 +117,7 @@ def export_questions(
         )
         export_receipt = None
         if not judged.blockers:
-            export_receipt = write_export(judged, scanned, key, export_file)
+            export_receipt = write_export(judged, scanned, export_file)
     artifact = question_export.seal(
         judged,
         export_receipt=export_receipt,
@@ -250,12 +253,12 @@ def pseudonym_key(path: Path, *, make: bool) -> bytes:
     if make and not path.exists():
         private_folder(path.parent)
         with replacing(path) as file:
-            file.write(os.urandom(question_export.KEY_BYTES))
+            file.write(os.urandom(KEY_BYTES))
     try:
         key, mode = path.read_bytes(), path.stat().st_mode & 0o077
     except OSError as error:
         raise InputError(str(path), "no pseudonym key can be read here", next_step="check the path") from error
-    if len(key) != question_export.KEY_BYTES:
+    if len(key) != KEY_BYTES:
         raise InputError(str(path), "a pseudonym key is exactly 32 bytes", next_step="restore the round's own key")
     if mode:
         raise InputError(str(path), "a pseudonym key that others can read", next_step="chmod 600 it, or make a new one")

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.lanes.production.policy import CURRENT_POLICY
-from meta_eval.lanes.production.query_log import OUTCOMES, LogScan, classify, scan_log
+from meta_eval.lanes.production.pseudonyms import case_ids
+from meta_eval.lanes.production.query_log import OUTCOMES, LogScan, ScannedLog, classify, scan_log
+from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE
+from meta_eval.lanes.production.query_log.questions import Questions, question_judged
 
 AS_OF = "2026-11-30T00:00:00.000Z"
 CONTRACT = "research-ai-evaluation-v1"
 MISSING = object()
+KEY = bytes(range(32))
+NAMED = partial(case_ids, key=KEY)
 
 
 def as_of_ms() -> int:
@@ -53,9 +60,16 @@ def outcome_of(row: str | bytes | dict[str, Any] | None) -> str:
     return OUTCOMES[classified.column("outcome")[0].as_py()]
 
 
+def judged_singly(questions: pa.Array, longest: int, *, normal: bool) -> Questions:
+    """`judged_questions`, a question at a time and with no pattern but the rules' own."""
+    found = [question_judged(text, longest) for text in questions.to_pylist()]
+    forms = pa.array([form for outcome, form in found if outcome == ELIGIBLE], pa.string())
+    return Questions(np.array([outcome for outcome, _ in found], dtype=np.int8), forms if normal else None)
+
+
 def scanned(path: Path, data: bytes | str, **options: Any) -> LogScan:
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    options = {"work_dir": path.parent} | options
+    options = {"work_dir": path.parent, "pseudonyms": NAMED} | options
     with scan_log(path, as_of_ms=as_of_ms(), policy=CURRENT_POLICY, **options) as result:
         return result.log
 
@@ -66,3 +80,9 @@ def outcomes(log: LogScan) -> list[str]:
 
 def lines(*rows: object) -> str:
     return "".join((row if isinstance(row, str) else compact(row)) + "\n" for row in rows)
+
+
+def cases_of(scan: ScannedLog) -> list[dict[str, str]]:
+    """What a scan that was given pseudonyms hands on, in its order."""
+    found: list[dict[str, str]] = json.loads(b"[" + b"".join(scan.cases()) + b"]")
+    return found

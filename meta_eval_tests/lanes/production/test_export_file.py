@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,12 +24,13 @@ from meta_eval.evidence.canonical import canonical_bytes
 from meta_eval.evidence.errors import MetaEvalError, OverwriteError
 from meta_eval.lanes.production import export_file
 from meta_eval.lanes.production.policy import CURRENT_POLICY
-from meta_eval.lanes.production.query_log import ScannedLog, cases, scan_log
+from meta_eval.lanes.production.pseudonyms import case_id, case_ids
+from meta_eval.lanes.production.query_log import ScannedLog, cases, scan_log, spill
+from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE
 from meta_eval.lanes.production.query_log.spill import PREFIX
-from meta_eval.lanes.production.question_export import Judged, case_id
-from meta_eval_tests.lanes.production.query_log_world import as_of_ms, good_row, lines
+from meta_eval.lanes.production.question_export import Judged
+from meta_eval_tests.lanes.production.query_log_world import KEY, NAMED, as_of_ms, good_row, lines
 
-KEY = bytes(range(32))
 JUDGED = Judged({}, {}, [], "production", 'the "live" söurce')
 
 
@@ -36,13 +38,15 @@ JUDGED = Judged({}, {}, [], "production", 'the "live" söurce')
 def scanned(folder: Path, questions: list[str]) -> Iterator[ScannedLog]:
     log = folder / "log.json"
     log.write_text(lines(*(good_row(n, question=text) for n, text in enumerate(questions))) or "[]")
-    with scan_log(log, as_of_ms=as_of_ms(), policy=CURRENT_POLICY, work_dir=folder) as result:
+    with scan_log(log, as_of_ms=as_of_ms(), policy=CURRENT_POLICY, pseudonyms=NAMED, work_dir=folder) as result:
         yield result
 
 
-def in_one_piece(scan: ScannedLog) -> bytes:
-    rows = [row for batch in scan.eligible() for row in batch.to_pylist()]
-    found = sorted((case_id(row["query_id"], KEY), row["question"]) for row in rows)
+def in_one_piece(scan: ScannedLog, questions: list[str]) -> bytes:
+    """The export of a log of `good_row`s with these questions."""
+    rows = [good_row(n, question=text) for n, text in enumerate(questions)]
+    eligible = np.flatnonzero(scan.log.outcomes == ELIGIBLE)
+    found = sorted((case_id(rows[at]["queryId"], KEY), rows[at]["question"]) for at in eligible)
     document = {"version": 1, "environment": JUDGED.environment, "source": JUDGED.source}
     return canonical_bytes(document | {"cases": [{"caseId": name, "question": text} for name, text in found]})
 
@@ -61,8 +65,8 @@ def test_the_export_is_what_one_canonical_document_would_be(
 ) -> None:
     monkeypatch.setattr(cases, "MOST_AT_ONCE", at_once)
     with scanned(tmp_path, questions) as scan:
-        expected = in_one_piece(scan)
-        receipt = export_file.write_export(JUDGED, scan, KEY, lambda receipt: tmp_path / f"{receipt}.json")
+        expected = in_one_piece(scan, questions)
+        receipt = export_file.write_export(JUDGED, scan, lambda receipt: tmp_path / f"{receipt}.json")
         assert not list(scan.folder.glob("cases-*"))
     written = tmp_path / f"{receipt}.json"
     assert written.read_bytes() == expected
@@ -72,17 +76,19 @@ def test_the_export_is_what_one_canonical_document_would_be(
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))), st.binary(min_size=32, max_size=32))
 def test_many_case_ids_are_those_of_each(query_ids: list[str], key: bytes) -> None:
-    assert export_file.case_ids(query_ids, key) == [case_id(query_id, key) for query_id in query_ids]
+    found = case_ids(pa.array(query_ids, pa.string()), key)
+    found.validate(full=True)
+    assert found.to_pylist() == [case_id(query_id, key) for query_id in query_ids]
 
 
 def test_many_case_ids_want_a_whole_key() -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        export_file.case_ids([], KEY[:31])
+        case_ids(pa.array([], pa.string()), KEY[:31])
 
 
 def test_the_export_is_private_and_its_receipt_is_in_its_name(tmp_path: Path) -> None:
     with scanned(tmp_path, ["one", "two"]) as scan:
-        receipt = export_file.write_export(JUDGED, scan, KEY, lambda receipt: tmp_path / "private" / receipt)
+        receipt = export_file.write_export(JUDGED, scan, lambda receipt: tmp_path / "private" / receipt)
     target = tmp_path / "private" / receipt
     assert target.stat().st_mode & 0o777 == 0o600
     assert [case["question"] for case in json.loads(target.read_bytes())["cases"]] in (["one", "two"], ["two", "one"])
@@ -91,13 +97,13 @@ def test_the_export_is_private_and_its_receipt_is_in_its_name(tmp_path: Path) ->
 def test_an_export_that_is_there_is_kept_and_another_is_never_overwritten(tmp_path: Path) -> None:
     target = tmp_path / "export.json"
     with scanned(tmp_path, ["one", "two"]) as scan:
-        export_file.write_export(JUDGED, scan, KEY, lambda _: target)
+        export_file.write_export(JUDGED, scan, lambda _: target)
         kept = target.stat()
     with scanned(tmp_path, ["one", "two"]) as scan:
-        export_file.write_export(JUDGED, scan, KEY, lambda _: target)
+        export_file.write_export(JUDGED, scan, lambda _: target)
     assert target.stat().st_mtime_ns == kept.st_mtime_ns
     with scanned(tmp_path, ["one", "three"]) as scan, pytest.raises(OverwriteError):
-        export_file.write_export(JUDGED, scan, KEY, lambda _: target)
+        export_file.write_export(JUDGED, scan, lambda _: target)
     assert target.stat().st_mtime_ns == kept.st_mtime_ns
     assert not list(tmp_path.glob(".*.partial"))
 
@@ -105,12 +111,14 @@ def test_an_export_that_is_there_is_kept_and_another_is_never_overwritten(tmp_pa
 def test_a_full_disk_ends_in_our_own_error_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "MOST_AT_ONCE", 0)
 
-    def full(path: Path) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "zebrafish-canary")
 
-    monkeypatch.setattr(cases, "_private", full)
-    with scanned(tmp_path, ["one", "two"]) as scan, pytest.raises(MetaEvalError, match="private folder") as caught:
-        export_file.write_export(JUDGED, scan, KEY, lambda _: tmp_path / "export.json")
+    with scanned(tmp_path, ["one", "two"]) as scan:
+        monkeypatch.setattr(spill.os, "fdopen", full)
+        with pytest.raises(MetaEvalError, match="private folder") as caught:
+            export_file.write_export(JUDGED, scan, lambda _: tmp_path / "export.json")
+        monkeypatch.undo()
     assert "zebrafish" not in str(caught.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.json"]
 
@@ -122,14 +130,15 @@ EXPORTER = """
     from pathlib import Path
     from meta_eval.lanes.production import export_file
     from meta_eval.lanes.production.query_log import cases, scan_log
-    from meta_eval_tests.lanes.production.test_export_file import CURRENT_POLICY, JUDGED, KEY, as_of_ms
+    from meta_eval_tests.lanes.production.test_export_file import CURRENT_POLICY, JUDGED, NAMED, as_of_ms
 
     cases.MOST_AT_ONCE = 0
     if __name__ == "__main__":
         folder = Path(sys.argv[1])
         print("begun", flush=True)
-        with scan_log(folder / "log.json", as_of_ms=as_of_ms(), policy=CURRENT_POLICY, processes=2) as scan:
-            export_file.write_export(JUDGED, scan, KEY, lambda receipt: folder / "private" / "export.json")
+        options = {"as_of_ms": as_of_ms(), "policy": CURRENT_POLICY, "pseudonyms": NAMED}
+        with scan_log(folder / "log.json", **options, processes=2) as scan:
+            export_file.write_export(JUDGED, scan, lambda receipt: folder / "private" / "export.json")
 """
 
 

@@ -22,32 +22,34 @@ from meta_eval.lanes.production.query_log import OUTCOMES, again, record, scan_a
 from meta_eval.lanes.production.query_log import scan as scan_module
 from meta_eval.lanes.production.query_log.outcomes import CONTACT_BEARING, ELIGIBLE
 from meta_eval.lanes.production.query_log.reading import read_rows
-from meta_eval_tests.lanes.production.query_log_world import as_of_ms, good_row, lines
+from meta_eval_tests.lanes.production.query_log_world import KEY, NAMED, as_of_ms, cases_of, good_row, lines
 from meta_eval_tests.lanes.production.test_query_log_properties import logs, spellings
 
 Told = tuple[Any, ...]
-KEY = bytes(range(32))
 
 
 def told(scanned: Any) -> Told:
     """All that a scan says, and the questions that it hands on."""
     log = scanned.log
-    questions = [row for batch in scanned.eligible() for row in batch.to_pylist()]
-    return log.receipt, log.byte_count, log.outcomes.tolist(), log.counts, log.newest_asked_at_ms, questions
+    return log.receipt, log.byte_count, log.outcomes.tolist(), log.counts, log.newest_asked_at_ms, cases_of(scanned)
 
 
 def first(path: Path, kept: Path, **options: Any) -> Told:
-    with scan_log(path, **({"as_of_ms": as_of_ms(), "policy": CURRENT_POLICY} | options), record=kept) as scanned:
+    with scan_log(
+        path, **({"as_of_ms": as_of_ms(), "policy": CURRENT_POLICY, "pseudonyms": NAMED} | options), record=kept
+    ) as scanned:
         return told(scanned)
 
 
 def second(path: Path, kept: Path, **options: Any) -> Told | None:
-    with scan_again(path, kept, **({"as_of_ms": as_of_ms(), "policy": CURRENT_POLICY} | options)) as scanned:
+    with scan_again(
+        path, kept, **({"as_of_ms": as_of_ms(), "policy": CURRENT_POLICY, "pseudonyms": NAMED} | options)
+    ) as scanned:
         return None if scanned is None else told(scanned)
 
 
 def whole(path: Path, as_of: int) -> Told:
-    with scan_log(path, as_of_ms=as_of, policy=CURRENT_POLICY) as scanned:
+    with scan_log(path, as_of_ms=as_of, policy=CURRENT_POLICY, pseudonyms=NAMED) as scanned:
         return told(scanned)
 
 

@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 
 from meta_eval.evidence.identifiers import ASCII_SIGN, may_hold_contact
 from meta_eval.lanes.production.policy import CURRENT_POLICY
-from meta_eval.lanes.production.query_log import columns, rows
+from meta_eval.lanes.production.query_log import columns, questions, rows
 from meta_eval.lanes.production.query_log.layouts import learnt
 from meta_eval.lanes.production.query_log.rows import CLASSIFIED_SCHEMA, classify
-from meta_eval_tests.lanes.production.query_log_world import MISSING, as_of_ms, compact, good_consent, good_row
+from meta_eval_tests.lanes.production.query_log_world import (
+    MISSING,
+    as_of_ms,
+    compact,
+    good_consent,
+    good_row,
+    judged_singly,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +41,14 @@ def together(texts: list[str | None]) -> list[dict[str, Any]]:
 
 def one_by_one(texts: list[str | None]) -> list[dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "judged", lambda *_: iter(()))
+        patch.setattr(columns, "judged", lambda *_: columns._in_order([]))
+        patch.setattr(rows, "judged_questions", judged_singly)
         return together(texts)
 
 
 def fitted(texts: list[str]) -> int:
     """How many rows are judged together."""
-    rows_ = pa.array(texts, pa.string())
-    return sum(part.rows.size for part in columns.judged(columns.Text(rows_), rows_, "research-ai-evaluation-v1"))
+    return columns.judged(pa.array(texts, pa.string()), "research-ai-evaluation-v1").rows.size
 
 
 # --- layouts -----------------------------------------------------------------------------------------------
@@ -184,7 +191,7 @@ def _rows(draw: st.DrawFn) -> str | None:
 def test_rows_judged_together_are_judged_as_they_are_one_by_one(
     worth: int, texts: list[str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "_WORTH_LOOKING_AGAIN", worth)
+    monkeypatch.setattr(questions, "_WORTH_LOOKING_AGAIN", worth)
     columns._known.clear()
     expected = one_by_one(texts)
     assert together(texts) == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -319,10 +318,10 @@ def test_columns_of_a_candidate_and_of_an_excluded_row() -> None:
     found = classify(batch, as_of_ms=as_of_ms(), policy=CURRENT_POLICY).to_pylist()
     # 2026-11-20T10:00:00Z is ten days and fourteen hours short of the clock.
     asked = as_of_ms() - (9 * 24 + 14) * 3_600_000
-    nothing = {"query_id": None, "question": None, "question_sha256": None}
+    nothing = {"query_id": None, "question": None, "normal_question": None}
     assert found == [
         {"outcome": 10, "asked_at_ms": asked, "query_id": "query-1", "question": "  Who PAINTED\tit ?",
-         "question_sha256": hashlib.sha256(b"who painted it").digest()},
+         "normal_question": "who painted it"},
         {"outcome": 3, "asked_at_ms": asked} | nothing,
         {"outcome": 0, "asked_at_ms": None} | nothing,
     ]  # fmt: skip

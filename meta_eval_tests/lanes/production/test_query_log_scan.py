@@ -13,6 +13,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,19 @@ import pytest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.errors import InputError, MetaEvalError
 from meta_eval.lanes.production.policy import CURRENT_POLICY
+from meta_eval.lanes.production.pseudonyms import case_id
 from meta_eval.lanes.production.query_log import OUTCOMES, LogScan, ScannedLog, runs_of, scan_log
 from meta_eval.lanes.production.query_log import duplicates as duplicates_module
+from meta_eval.lanes.production.query_log import scan as scan_module
 from meta_eval.lanes.production.query_log import workers as workers_module
 from meta_eval.lanes.production.query_log.duplicates import Candidates
+from meta_eval.lanes.production.query_log.reading import read_rows
 from meta_eval.lanes.production.query_log.spill import PREFIX, private_folder
 from meta_eval_tests.lanes.production.query_log_world import (
+    KEY,
+    NAMED,
     as_of_ms,
+    cases_of,
     compact,
     good_consent,
     good_row,
@@ -49,7 +56,7 @@ def log(tmp_path: Path) -> Path:
 @contextmanager
 def opened(log: Path, data: str, **options: Any) -> Iterator[ScannedLog]:
     log.write_text(data)
-    options = {"work_dir": log.parent} | options
+    options = {"work_dir": log.parent, "pseudonyms": NAMED} | options
     with scan_log(log, as_of_ms=as_of_ms(), policy=CURRENT_POLICY, **options) as result:
         yield result
 
@@ -88,7 +95,7 @@ def test_empty_array_is_a_log_without_rows(log: Path) -> None:
     assert (found.row_count, found.outcomes.size, found.newest_asked_at_ms) == (0, 0, None)
     assert set(found.counts.values()) == {0}
     with opened(log, "[]") as result:
-        assert list(result.eligible()) == []
+        assert list(result.cases()) == []
 
 
 def test_newest_row_is_neither_malformed_nor_of_the_future(log: Path) -> None:
@@ -212,7 +219,7 @@ def test_candidates_in_shares_agree_with_plain_dictionaries(
 # --- the eligible questions --------------------------------------------------------------------------------
 
 
-def test_eligible_rows_are_read_back_in_row_order(log: Path) -> None:
+def test_the_eligible_questions_are_handed_on_under_their_pseudonyms(log: Path) -> None:
     rows = [
         good_row(1, **asked(20)),
         good_row(2, question="“Ünïcode” ？"),
@@ -221,25 +228,21 @@ def test_eligible_rows_are_read_back_in_row_order(log: Path) -> None:
         good_row(5, **asked(3), question="who painted invented picture 1"),
     ]
     with opened(log, lines(*rows)) as result:
-        found = [row for batch in result.eligible() for row in batch.to_pylist()]
-        again = [row for batch in result.eligible() for row in batch.to_pylist()]
-    assert (
-        found
-        == again
-        == [{"query_id": f"query-{number}", "question": rows[number - 1]["question"]} for number in (2, 4, 5)]
-    )
+        found = cases_of(result)
+    expected = {case_id(f"query-{number}", KEY): rows[number - 1]["question"] for number in (2, 4, 5)}
+    assert found == [{"caseId": name, "question": expected[name]} for name in sorted(expected)]
 
 
-def test_eligible_rows_are_not_at_hand_when_not_kept_or_after_the_scan(log: Path) -> None:
-    with opened(log, lines(good_row(1)), keep_questions=False) as result:
+def test_questions_are_not_at_hand_when_not_kept_or_after_the_scan(log: Path) -> None:
+    with opened(log, lines(good_row(1)), pseudonyms=None) as result:
         assert result.log.counts["eligible"] == 1
         assert left_over(log.parent) == []
         with pytest.raises(MetaEvalError):
-            result.eligible()
+            result.cases()
     with opened(log, lines(good_row(1))) as result:
         pass
     with pytest.raises(MetaEvalError):
-        result.eligible()
+        result.cases()
 
 
 # --- one answer for every way to write and to read the log --------------------------------------------------
@@ -278,7 +281,8 @@ def test_time_zone_of_the_machine_does_not_matter(log: Path) -> None:
     assert len(said) == 1
 
 
-def test_progress_is_told_in_rows_and_bytes(log: Path) -> None:
+def test_progress_is_told_in_rows_and_bytes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_module, "read_rows", partial(read_rows, batch_bytes=1 << 20, chunk_bytes=1 << 20))
     told: list[tuple[int, int]] = []
     data = lines(*(good_row(number) for number in range(20_000)))
     found = scanned(log, data, on_rows=lambda rows, read: told.append((rows, read)))
@@ -322,7 +326,7 @@ def test_folder_left_by_a_killed_scan_is_removed_by_the_next(log: Path) -> None:
         from meta_eval_tests.lanes.production.query_log_world import *
         path = Path({str(log)!r})
         path.write_text(lines(good_row(1)))
-        with scan_log(path, as_of_ms=as_of_ms(), policy=CURRENT_POLICY, work_dir=path.parent):
+        with scan_log(path, as_of_ms=as_of_ms(), policy=CURRENT_POLICY, pseudonyms=NAMED, work_dir=path.parent):
             os.kill(os.getpid(), signal.SIGKILL)
     """
     assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode < 0

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from meta_eval.evidence.chronology import DAY_MS, written_instant
 from meta_eval.lanes.production.policy import CURRENT_POLICY
-from meta_eval.lanes.production.question_export import case_id, judge, public_receipt, seal
+from meta_eval.lanes.production.pseudonyms import case_id
+from meta_eval.lanes.production.question_export import judge, public_receipt, seal
 from meta_eval_tests.lanes.production.broken import scan_of
 from meta_eval_tests.valid_world import START, blockers, sha
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from meta_eval.lanes.production.policy import Policy
+from meta_eval.lanes.production.query_log.cases import Pseudonyms, SortedCases
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, FUTURE, OUTCOMES, STALE, UNSUCCESSFUL
 from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, ROW_SCHEMA, RowReader, read_rows
 from meta_eval.lanes.production.query_log.record import Record, Rows, fitting
@@ -31,6 +32,7 @@ def scan_again(
     *,
     as_of_ms: int,
     policy: Policy,
+    pseudonyms: Pseudonyms,
     work_dir: Path | None = None,
     on_rows: Progress | None = None,
     processes: int = 1,
@@ -44,22 +46,27 @@ def scan_again(
         folder = cache(lambda: stack.enter_context(private_folder(work_dir)))
         size = path.stat().st_size if path.exists() else 0
         record = fitting(record_file, byte_count=size, as_of_ms=as_of_ms, policy=policy)
-        log = None if record is None else _told(record, as_of_ms, policy, folder)
-        if record is None or log is None:
+        if record is None:
             yield None
             return
         reader = read_rows(path)
-        chosen = _Chosen(reader, log.outcomes == ELIGIBLE, on_rows)
+        chosen = _Chosen(reader, partial(_told, record, as_of_ms, policy, folder), on_rows)
         handed_on = np.zeros(len(OUTCOMES), dtype=np.int64)
+        cases = SortedCases(folder)
 
-        def take(rows: Rows) -> None:
+        def take(rows: Rows, written: pa.Array | None) -> None:
             np.add.at(handed_on, rows.outcomes, 1)
+            if written is not None:
+                cases.add(written)
 
-        spill = read_through(chosen, Job(as_of_ms, policy, True, keyed=False), folder, processes, take)
-        eligible = log.counts["eligible"]
-        same_log = (reader.receipt, chosen.row_count) == (log.receipt, log.row_count)
-        holds = same_log and handed_on.sum() == handed_on[ELIGIBLE] == eligible
-        yield ScannedLog(log, spill, np.ones(eligible, dtype=bool)) if holds else None
+        read_through(chosen, Job(as_of_ms, policy, None, pseudonyms), processes, take)
+        log = chosen.log
+        holds = (
+            log is not None
+            and (reader.receipt, chosen.row_count) == (log.receipt, log.row_count)
+            and handed_on.sum() == handed_on[ELIGIBLE] == log.counts["eligible"]
+        )
+        yield ScannedLog(log, folder(), cases) if log and holds else None
 
 
 def _told(record: Record, as_of_ms: int, policy: Policy, folder: Callable[[], Path]) -> LogScan | None:
@@ -86,17 +93,25 @@ def _at(rows: Rows, as_of_ms: int, policy: Policy) -> Rows | None:
 
 
 class _Chosen:
-    """The rows of a log for which `wanted` is true, in batches about as large as its own."""
+    """The rows of a log that will be handed on, in batches about as large as its own; none where `told` says nothing.
 
-    def __init__(self, reader: RowReader, wanted: np.ndarray, on_rows: Progress | None) -> None:
+    The record is read only as the first row is asked for: what judges the rows takes time to start.
+    """
+
+    def __init__(self, reader: RowReader, told: Callable[[], LogScan | None], on_rows: Progress | None) -> None:
         self.row_count = 0
-        self._reader, self._wanted, self._on_rows = reader, wanted, on_rows
+        self.log: LogScan | None = None
+        self._reader, self._told, self._on_rows = reader, told, on_rows
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self.log = self._told()
+        return iter(()) if self.log is None else self._batches(self.log.outcomes == ELIGIBLE)
+
+    def _batches(self, eligible: np.ndarray) -> Iterator[pa.RecordBatch]:
         held: list[pa.Array] = []
         size = 0
         for batch in self._reader:
-            wanted = self._wanted[self.row_count : self.row_count + batch.num_rows]
+            wanted = eligible[self.row_count : self.row_count + batch.num_rows]
             self.row_count += batch.num_rows
             if wanted.size < batch.num_rows:
                 continue  # more rows than the record has: another log, which the receipt will tell

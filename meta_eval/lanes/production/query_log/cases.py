@@ -8,23 +8,20 @@ text, so a line of such a file is a case.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from meta_eval.evidence.canonical import canonical_bytes
-from meta_eval.lanes.production.query_log.spill import as_our_own
+from meta_eval.lanes.production.query_log.spill import Shares
 
 MOST_AT_ONCE = 50_000
 """Cases of a log that needs no files. A question has at most 1,000 characters, so they are at most 200 MB."""
-Pseudonyms = Callable[[list[str]], list[str]]
-"""Names for query ids: `case-` and the same number of hexadecimal digits for each."""
+Pseudonyms = Callable[[pa.Array], pa.Array]
+"""Names for query ids: `case-` and the same number of hexadecimal digits for each. Other processes are given it."""
 
 _BEFORE_NAME, _BEFORE_QUESTION, _END, _NOTHING = (
     pa.scalar(text, pa.large_string()) for text in ('{"caseId":"', '","question":"', '"}\n', "")
@@ -34,65 +31,69 @@ _DIGITS_AT = len(_BEFORE_NAME.as_py()) + _PREFIX
 _SHARES = 256
 
 
-def sorted_cases(
-    eligible: Iterable[pa.RecordBatch], pseudonyms: Pseudonyms, folder: Path, count: int
-) -> Iterator[bytes]:
-    """The canonical JSON of all cases in order, in pieces, with a comma between every two cases.
+class SortedCases:
+    """Takes cases in any order and gives them back in the order of their pseudonyms.
 
     Args:
-        eligible: batches with the columns "query_id" and "question".
-        folder: a private folder; files made in it are removed as they are used up.
-        count: how many cases there are, about; decides whether files are needed.
-
-    Raises:
-        MetaEvalError: the private folder has no room or cannot be written.
+        folder: gives a private folder for the cases of a large log.
     """
-    if count <= MOST_AT_ONCE:
-        shares = iter([b"".join(_lines(_written(batch, pseudonyms)) for batch in eligible)])
-    else:
-        shares = _dealt(eligible, pseudonyms, folder)
-    comma = b""
-    for share in filter(None, shares):
-        yield comma + _in_order(share)[:-1].replace(b"\n", b",")
-        comma = b","
+
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        self._held: list[pa.Array] = []
+        self._count = 0
+        self._dealt = Shares(folder, "cases", _SHARES)
+
+    def add(self, cases: pa.Array) -> None:
+        """Add cases as `written` gives them.
+
+        Raises:
+            MetaEvalError: the private folder has no room or cannot be written.
+        """
+        self._held.append(cases)
+        self._count += len(cases)
+        if self._count > MOST_AT_ONCE:
+            self._deal()
+
+    def _deal(self) -> None:
+        if not self._held:
+            return
+        cases, self._held, self._count = pa.concat_arrays(self._held), [], 0
+        shares = _shares(cases)
+        dealt = cases.take(pa.array(np.argsort(shares, kind="stable")))
+        edges = np.frombuffer(dealt.buffers()[1], dtype=np.int64)[: len(dealt) + 1]
+        ends = edges[np.cumsum(np.bincount(shares, minlength=_SHARES))]
+        self._dealt.deal(memoryview(dealt.buffers()[2]), ends.tolist())
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The canonical JSON of all cases, in pieces, with a comma between every two cases. They are then used up.
+
+        Raises:
+            MetaEvalError: as `add` does.
+        """
+        if self._dealt.are_empty:
+            shares: Iterable[bytes] = [_lines(pa.concat_arrays(self._held))] if self._held else []
+        else:
+            self._deal()
+            shares = self._dealt
+        comma = b""
+        for share in filter(None, shares):
+            yield comma + _in_order(share)[:-1].replace(b"\n", b",")
+            comma = b","
 
 
-def _written(batch: pa.RecordBatch, pseudonyms: Pseudonyms) -> pa.Array:
-    """Each case's line."""
-    questions = batch.column("question").cast(pa.large_string())
+def written(query_ids: pa.Array, questions: pa.Array, pseudonyms: Pseudonyms) -> pa.Array:
+    """Each case as a line of canonical JSON (large strings), from strings of which none is null."""
+    questions = questions.cast(pa.large_string())
     escaped = pc.match_substring_regex(questions, r'["\\\x00-\x1f]')
     if pc.any(escaped).as_py():
         texts = [canonical_bytes(text)[1:-1].decode() for text in questions.filter(escaped).to_pylist()]
         questions = pc.replace_with_mask(questions, escaped, pa.array(texts, pa.large_string()))
-    names = pa.array(pseudonyms(batch.column("query_id").to_pylist()), pa.large_string())
-    return pc.binary_join_element_wise(_BEFORE_NAME, names, _BEFORE_QUESTION, questions, _END, _NOTHING)
+    return pc.binary_join_element_wise(_BEFORE_NAME, pseudonyms(query_ids), _BEFORE_QUESTION, questions, _END, _NOTHING)
 
 
 def _lines(cases: pa.Array) -> bytes:
     offsets = np.frombuffer(cases.buffers()[1], dtype=np.int64)[cases.offset : cases.offset + len(cases) + 1]
     return memoryview(cases.buffers()[2])[int(offsets[0]) : int(offsets[-1])].tobytes()
-
-
-def _dealt(eligible: Iterable[pa.RecordBatch], pseudonyms: Pseudonyms, folder: Path) -> Iterator[bytes]:
-    paths = [folder / f"cases-{number:02x}" for number in range(_SHARES)]
-    with ExitStack() as stack:
-        # Left last, so that it sees what goes wrong as the files are closed too.
-        stack.enter_context(as_our_own())
-        files = [stack.enter_context(_private(path)) for path in paths]
-        for batch in eligible:
-            cases = _written(batch, pseudonyms)
-            shares = _shares(cases)
-            order = np.argsort(shares, kind="stable")
-            dealt = cases.take(pa.array(order))
-            ends = np.cumsum(np.bincount(shares, minlength=_SHARES)).tolist()
-            for number, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-                if end > begin:
-                    files[number].write(_lines(dealt.slice(begin, end - begin)))
-    for path in paths:
-        with as_our_own():
-            data = path.read_bytes()
-            path.unlink()
-        yield data
 
 
 def _shares(cases: pa.Array) -> np.ndarray:
@@ -115,7 +116,3 @@ def _in_order(lines: bytes) -> bytes:
         pa.large_binary(), bounds.size - 1, [None, pa.py_buffer(bounds), pa.py_buffer(lines)]
     )
     return _lines(cases.take(pa.array(order)))
-
-
-def _private(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=1 << 16)

@@ -8,7 +8,6 @@ and leaves every other row to them. So it never decides that a row is malformed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
@@ -45,9 +44,9 @@ class Judged(NamedTuple):
     failed: np.ndarray
     consent: np.ndarray
     """int8: 0 none granted, 1 granted under another contract, 2 granted under the policy's."""
-    query_id: tuple[np.ndarray, np.ndarray]
-    question: tuple[np.ndarray, np.ndarray]
-    """First byte and the byte after the last, in the batch's text."""
+    query_id: np.ndarray
+    question: np.ndarray
+    """Two rows: the first byte and the byte after the last, in the batch's text."""
 
 
 class Text:
@@ -69,8 +68,9 @@ class Text:
         """For each row the first of some ascending places that lies in it, and how many do."""
         if places.size == 0:
             return np.zeros(self.starts.size, dtype=np.int64), np.zeros(self.starts.size, dtype=np.int64)
-        first = np.searchsorted(places, self.starts)
-        return first, np.searchsorted(places, self.ends) - first
+        # A row begins where the one before it ends.
+        edges = np.searchsorted(places, np.append(self.starts, self.ends[-1:]))
+        return edges[:-1], np.diff(edges)
 
     def equal(self, starts: np.ndarray, expected: bytes) -> np.ndarray:
         """Whether the text at each start is `expected`; false where it would reach beyond the text."""
@@ -106,22 +106,33 @@ class Text:
         return seconds * 1000 + digits[14] * 100 + digits[15] * 10 + digits[16], good
 
 
-def judged(text: Text, rows: pa.Array, contract: str) -> Iterator[Judged]:
-    """The rows that a layout fits, layout by layout; a row comes at most once."""
-    for layout in reversed(list(_known)):
-        if (found := _fitting(text, layout, contract)) is not None:
-            yield found
+def judged(rows: pa.Array, contract: str) -> Judged:
+    """The rows (strings) that a layout fits, in their order."""
+    text = Text(rows)
+    found = [part for layout in reversed(list(_known)) if (part := _fitting(text, layout, contract)) is not None]
     for _ in range(_LESSONS):
         left = np.flatnonzero(text.open & (text.mark_counts > 0))
         if left.size == 0:
-            return
+            break
         new = learnt(rows[int(left[0])].as_py())
         if new is not None and new not in _known:
             _known.append(new)
             del _known[:-_MOST_LAYOUTS]
-            if (found := _fitting(text, new, contract)) is not None:
-                yield found
+            if (part := _fitting(text, new, contract)) is not None:
+                found.append(part)
         text.open[left[0]] = False
+    return _in_order(found)
+
+
+def _in_order(parts: list[Judged]) -> Judged:
+    """Parts of unlike rows as one, in the order of the rows."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        none = np.empty(0, dtype=np.int64)
+        return Judged(none, none, none.astype(bool), none.astype(np.int8), none.reshape(2, 0), none.reshape(2, 0))
+    order = np.argsort(np.concatenate([part.rows for part in parts]))
+    return Judged(*(np.concatenate(each, axis=-1)[..., order] for each in zip(*parts, strict=True)))
 
 
 def _fitting(text: Text, layout: Layout, contract: str) -> Judged | None:
@@ -156,8 +167,8 @@ def _fitting(text: Text, layout: Layout, contract: str) -> Judged | None:
         asked_at_ms=asked[good],
         failed=failed[good],
         consent=consent[good],
-        query_id=(query_id[0][good], query_id[1][good]),
-        question=(question[0][good], question[1][good]),
+        query_id=np.stack(query_id)[:, good],
+        question=np.stack(question)[:, good],
     )
 
 

@@ -9,14 +9,13 @@ beyond any log, and one by design costs 2^64 hashes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from meta_eval.lanes.production.query_log.outcomes import DUPLICATE, ELIGIBLE, MALFORMED
-from meta_eval.lanes.production.query_log.spill import as_our_own
+from meta_eval.lanes.production.query_log.spill import Shares
 
 _HELD = 1 << 18
 """Candidates held in memory before they are dealt into files."""
@@ -88,10 +87,9 @@ class _Table:
     """Rows of five 64-bit numbers, in memory while they are few and then in files by the first of them."""
 
     def __init__(self, folder: Callable[[], Path], name: str) -> None:
-        self._folder, self._name = folder, name
         self._held: list[np.ndarray] = []
         self._count = 0
-        self._files: list[Path] = []
+        self._dealt = Shares(folder, name, _SHARES)
 
     def add(self, rows: np.ndarray) -> None:
         self._held.append(rows)
@@ -100,29 +98,25 @@ class _Table:
             self._deal()
 
     def _deal(self) -> None:
+        if not self._count:
+            return
         rows, self._held, self._count = self._in_memory(), [], 0
-        self._files = self._files or [self._folder() / f"{self._name}-{number:02x}" for number in range(_SHARES)]
         share_of = rows[:, 0].astype(np.uint8) & np.uint8(_SHARES - 1)
         rows = rows[np.argsort(share_of, kind="stable")]
-        ends = np.cumsum(np.bincount(share_of, minlength=_SHARES)).tolist()
-        with as_our_own():
-            for path, start, end in zip(self._files, [0, *ends], ends, strict=False):
-                with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
-                    rows[start:end].tofile(file)
+        ends = np.cumsum(np.bincount(share_of, minlength=_SHARES)) * (rows.itemsize * rows.shape[1])
+        self._dealt.deal(rows.data.cast("B"), ends.tolist())
 
     def _in_memory(self) -> np.ndarray:
         return np.concatenate(self._held) if self._held else np.empty((0, _ROW + 1), dtype=np.uint64)
 
     def shares(self) -> Iterator[np.ndarray]:
         """All rows, those of equal key together and within a key in the order added."""
-        if not self._files:
+        if self._dealt.are_empty:
             yield self._in_memory()
             return
         self._deal()
-        for path in self._files:
-            with as_our_own():
-                rows = np.fromfile(path, dtype=np.uint64).reshape(-1, _ROW + 1)
-            yield rows
+        for share in self._dealt:
+            yield np.frombuffer(share, dtype=np.uint64).reshape(-1, _ROW + 1)
 
 
 def _met_again(rows: np.ndarray) -> np.ndarray:

@@ -139,6 +139,13 @@ class ArrayFramer:
         return end
 
 
+def joined(parts: list[pa.Array]) -> pa.Array:
+    """Rows that follow one another; not copied where nothing is to be joined."""
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.binary())
+
+
 class _Found:
     """The rows of a piece, in order: one by one, or many at a time."""
 
@@ -166,7 +173,7 @@ class _Found:
     def joined(self) -> pa.Array:
         """All rows."""
         self._end_singly()
-        return pa.concat_arrays(self._parts) if self._parts else pa.array([], pa.binary())
+        return joined(self._parts)
 
     def _end_singly(self) -> None:
         if self._singly:

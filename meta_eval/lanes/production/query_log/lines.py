@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from meta_eval.lanes.production.query_log.framing import BLANK, BOM, ROW_LIMIT, FramingError, Rows
+from meta_eval.lanes.production.query_log.framing import BLANK, BOM, ROW_LIMIT, FramingError, Rows, joined
 from meta_eval.lanes.production.query_log.grammar import GrammarError, ValueScanner, is_one_value
 
 
@@ -28,15 +28,19 @@ class LineFramer:
     def feed(self, piece: bytes) -> pa.Array:
         """The rows whose line ends in this piece."""
         last = piece.rfind(b"\n") + 1
-        rows = pa.array([], pa.binary())
+        parts = []
         if last:
-            first = piece.find(b"\n") + 1
-            self._extend(piece[:first])
-            rows = pa.concat_arrays([pa.array(self._taken(), pa.binary()), _whole_lines(piece[first:last])])
-            self._line_at = self._at + last
+            first = 0
+            if self._long:
+                first = piece.find(b"\n") + 1
+                self._extend(piece[:first])
+                parts.append(pa.array(self._taken(), pa.binary()))
+            # What came of a line before is read with the lines that end here.
+            parts.append(_whole_lines(b"".join((self._line, memoryview(piece)[first:last]))))
+            self._line, self._line_at = b"", self._at + last
         self._at += len(piece)
         self._extend(piece[last:])
-        return rows
+        return joined(parts)
 
     def close(self) -> pa.Array:
         """The row of a last line that no LF ends.

@@ -24,13 +24,15 @@ from meta_eval.lanes.production.query_log.framing import (
     BOM,
     ArrayFramer,
     FramingError,
+    joined,
 )
 from meta_eval.lanes.production.query_log.lines import LineFramer
 
 ROW_SCHEMA = pa.schema([pa.field("row", pa.binary())])
 """A null row is one longer than ROW_LIMIT: its text is not kept."""
-BATCH_BYTES = 4 << 20
-CHUNK_BYTES = 1 << 20
+BATCH_BYTES = 8 << 20
+CHUNK_BYTES = BATCH_BYTES
+"""Read at once; the rows of one such piece need not be joined to a batch."""
 
 _GZIP = b"\x1f\x8b"
 _NEXT_STEP = "export the log again and run the command again"
@@ -131,7 +133,7 @@ def read_rows(
 
 
 def _batch(rows: list[pa.Array]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.concat_arrays(rows)], schema=ROW_SCHEMA)
+    return pa.RecordBatch.from_arrays([joined([part for part in rows if len(part)])], schema=ROW_SCHEMA)
 
 
 def _sniffed(head: bytes, at: int, line_at: int) -> tuple[ArrayFramer | LineFramer | None, int, int, bytes]:

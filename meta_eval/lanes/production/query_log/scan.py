@@ -6,10 +6,9 @@ few bytes a row; no question outlives its batch but in the private folder.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import current_process
@@ -21,13 +20,14 @@ import pyarrow as pa
 
 from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.lanes.production.policy import Policy
-from meta_eval.lanes.production.query_log.cases import Pseudonyms, sorted_cases
+from meta_eval.lanes.production.query_log.cases import Pseudonyms, SortedCases, written
 from meta_eval.lanes.production.query_log.duplicates import Candidates
+from meta_eval.lanes.production.query_log.keys import NO_KEYS, Secrets, keys_of
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, counts_of
 from meta_eval.lanes.production.query_log.reading import read_rows
 from meta_eval.lanes.production.query_log.record import Binding, Rows, recording, rules_digest
 from meta_eval.lanes.production.query_log.rows import classify
-from meta_eval.lanes.production.query_log.spill import SPILL_SCHEMA, SpillWriter, private_folder, spilled
+from meta_eval.lanes.production.query_log.spill import SpillWriter, private_folder, spilled
 from meta_eval.lanes.production.query_log.workers import judged_in_order
 
 Progress = Callable[[int, int], None]
@@ -51,33 +51,27 @@ class LogScan:
 
 
 class ScannedLog:
-    """A scanned log whose eligible questions can still be read; valid inside `scan_log`'s `with`."""
+    """A scanned log whose eligible questions can still be read; valid inside the `with` of the scan."""
 
-    def __init__(self, log: LogScan, spill: Path | None, eligible: np.ndarray) -> None:
+    def __init__(self, log: LogScan, folder: Path | None, cases: Iterable[bytes]) -> None:
         self.log = log
-        self._spill, self._eligible = spill, eligible
+        self._folder, self._cases = folder, cases
 
-    def eligible(self) -> Iterator[pa.RecordBatch]:
-        """The eligible rows in row order: query_id, question.
+    def cases(self) -> Iterator[bytes]:
+        """The eligible questions under their pseudonyms, once: see `cases.SortedCases`.
 
         Raises:
-            MetaEvalError: the scan was asked not to keep questions, or its `with` has ended.
+            MetaEvalError: the scan was given no pseudonyms, so that it kept no question, or its `with` has ended.
         """
-        return spilled(self._kept(), self._eligible)
-
-    def cases(self, pseudonyms: Pseudonyms) -> Iterator[bytes]:
-        """The eligible questions as an export's cases under their pseudonyms: see `cases.sorted_cases`."""
-        return sorted_cases(self.eligible(), pseudonyms, self.folder, self.log.counts["eligible"])
+        _ = self.folder
+        return iter(self._cases)
 
     @property
     def folder(self) -> Path:
-        """The scan's private folder, which goes with it. Raises MetaEvalError as `eligible` does."""
-        return self._kept().parent
-
-    def _kept(self) -> Path:
-        if self._spill is None or not self._spill.exists():
+        """The scan's private folder, which goes with it. Raises MetaEvalError as `cases` does."""
+        if self._folder is None or not self._folder.exists():
             raise MetaEvalError("the eligible questions are only at hand while a scan that keeps them is open")
-        return self._spill
+        return self._folder
 
 
 def processes_for(path: Path) -> int:
@@ -98,44 +92,52 @@ def scan_log(
     *,
     as_of_ms: int,
     policy: Policy,
+    pseudonyms: Pseudonyms | None = None,
     work_dir: Path | None = None,
     on_rows: Progress | None = None,
     processes: int = 1,
-    keep_questions: bool = True,
     record: Path | None = None,
 ) -> Iterator[ScannedLog]:
     """Scan the log at `path`; `on_rows` is told the rows and the stored bytes read so far.
 
-    With `keep_questions=False` no question is written anywhere and `eligible` is refused. The result is the same
-    for any number of processes.
+    The result is the same for any number of processes.
 
     Args:
+        pseudonyms: names for the query ids of the cases that are asked for afterwards. Without them no question is
+            written anywhere, and `cases` is refused.
         record: where to keep what was found of each row, for `again.scan_again`; by default nowhere.
 
     Raises:
         InputError: the file is not a query log; names the byte offset.
     """
     reader = read_rows(path)
-    job = Job(as_of_ms, policy, keep_questions)
     with ExitStack() as stack:
         folder = cache(lambda: stack.enter_context(private_folder(work_dir)))
         tally = Tally(as_of_ms, folder)
-        with recording(record) if record else nullcontext() as writer:
+        spill = folder() / "candidates.arrow" if pseudonyms else None
+        with ExitStack() as written:
+            writer = written.enter_context(recording(record)) if record else None
+            kept = written.enter_context(closing(SpillWriter(spill))) if spill else None
 
-            def take(rows: Rows) -> None:
+            def take(rows: Rows, cases: pa.Array | None) -> None:
                 tally.add(rows)
                 if writer:
                     writer.add(rows)
+                if kept and cases is not None:
+                    kept.write(cases)
                 if on_rows:
                     on_rows(tally.row_count, reader.byte_count)
 
-            spill = read_through(reader, job, folder, processes, take)
+            read_through(reader, Job(as_of_ms, policy, Secrets.drawn(), pseudonyms), processes, take)
             log, eligible = tally.log(reader.receipt, reader.byte_count)
             if writer:
                 writer.finish(
                     Binding(log.receipt, log.byte_count, log.row_count, as_of_ms, policy.digest, rules_digest())
                 )
-        yield ScannedLog(log, spill, eligible)
+        cases = SortedCases(folder)
+        for part in spilled(spill, eligible) if spill else ():
+            cases.add(part)
+        yield ScannedLog(log, folder() if spill else None, cases)
 
 
 class Job(NamedTuple):
@@ -143,49 +145,36 @@ class Job(NamedTuple):
 
     as_of_ms: int
     policy: Policy
-    keep_questions: bool
-    keyed: bool = True
-    """Whether rows are to be compared with one another."""
+    secrets: Secrets | None
+    """Under which rows are compared with one another; None where they are not."""
+    pseudonyms: Pseudonyms | None
+    """By which the candidates' cases are written; None where no question is kept."""
 
 
-def judged(job: Job, batch: pa.RecordBatch) -> tuple[Rows, pa.RecordBatch | None]:
-    """What was found of each row, small enough to send between processes, and the candidates where they are kept."""
-    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy, keyed=job.keyed)
-    codes = classified.column("outcome").to_numpy().astype(np.uint8)
-    chosen = classified.filter(pa.array(codes == ELIGIBLE))
-    ids = chosen.column("query_id").cast(pa.binary()).to_pylist() if job.keyed else []
+def judged(job: Job, batch: pa.RecordBatch) -> tuple[Rows, pa.Array | None]:
+    """What was found of each row, small enough to send between processes, and the candidates' cases where kept."""
+    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy, compared=job.secrets is not None)
+    query_ids = classified.column("query_id").drop_null()
     rows = Rows(
-        outcomes=codes,
+        outcomes=classified.column("outcome").to_numpy().astype(np.uint8),
         asked_at_ms=classified.column("asked_at_ms").fill_null(0).to_numpy(),
-        id_keys=_cut([hashlib.sha256(value).digest() for value in ids]),
-        question_keys=_cut(chosen.column("question_sha256").drop_null().to_pylist()),
+        id_keys=keys_of(query_ids, job.secrets) if job.secrets else NO_KEYS,
+        question_keys=keys_of(classified.column("normal_question").drop_null(), job.secrets)
+        if job.secrets
+        else NO_KEYS,
     )
-    return rows, chosen.select(SPILL_SCHEMA.names) if job.keep_questions and chosen.num_rows else None
-
-
-def _cut(digests: list[bytes]) -> np.ndarray:
-    return np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 4)[:, :2].copy()
+    if job.pseudonyms is None or not len(query_ids):
+        return rows, None
+    return rows, written(query_ids, classified.column("question").drop_null(), job.pseudonyms)
 
 
 def read_through(
-    batches: Iterable[pa.RecordBatch],
-    job: Job,
-    folder: Callable[[], Path],
-    processes: int,
-    take: Callable[[Rows], None],
-) -> Path | None:
-    """Judge every batch and hand on what was found; where the candidates' questions are, if they are kept."""
-    with ExitStack() as stack:
-        spill = folder() / "candidates.arrow" if job.keep_questions else None
-        if spill:
-            writer = SpillWriter(spill)
-            stack.callback(writer.close)
-        judging = stack.enter_context(closing(judged_in_order(partial(judged, job), batches, processes)))
-        for rows, candidates in judging:
-            take(rows)
-            if candidates:
-                writer.write(candidates)
-    return spill
+    batches: Iterable[pa.RecordBatch], job: Job, processes: int, take: Callable[[Rows, pa.Array | None], None]
+) -> None:
+    """Judge every batch and hand on what was found, in the order of the rows."""
+    with closing(judged_in_order(partial(judged, job), batches, processes)) as judging:
+        for rows, cases in judging:
+            take(rows, cases)
 
 
 class Tally:

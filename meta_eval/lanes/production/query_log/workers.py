@@ -8,15 +8,17 @@ pipe would copy it three times; nothing of it is left behind, however either pro
 from __future__ import annotations
 
 import mmap
+import os
 import pickle
 import signal
+import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context, reduction
 from multiprocessing.connection import Connection
-from typing import Any, Generic, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +26,19 @@ import pyarrow as pa
 from meta_eval.evidence.errors import MetaEvalError
 
 Result = TypeVar("Result")
-_SLOT = 8 << 20
+_SLOT = 12 << 20
 """Bytes of the shared file for one batch. A larger one is judged here."""
 _SLOTS = 2
 """Batches that one worker has: the one under way and the next."""
 _MOST_WAITING = 16
+_SURROUNDINGS = {
+    "OPENBLAS_NUM_THREADS": "1",  # threads for linear algebra, which nobody needs, and which spin as they start
+    # Memory that was used for one batch is kept for the next, and not asked of the system each time.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_MMAP_THRESHOLD_": str(256 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
+}
+"""Environment variables under which a worker starts: all that its libraries can be told before they are there."""
 
 
 def judged_in_order(
@@ -67,14 +77,15 @@ class Worker(Generic[Result]):
 
     def __init__(self, judge: Callable[[pa.RecordBatch], Result]) -> None:
         self._given = self._got = 0
-        with tempfile.TemporaryFile() as file:
+        with _nameless_file() as file:
             file.truncate(_SLOT * _SLOTS)
             self._memory = mmap.mmap(file.fileno(), _SLOT * _SLOTS)
             context = get_context("spawn")
             self._end, other = context.Pipe()
             shared = _Shared(file.fileno())
             self._process = context.Process(target=work, args=(judge, shared, other), daemon=True)
-            self._process.start()
+            with _surroundings():
+                self._process.start()
             other.close()
 
     def takes(self, batch: pa.RecordBatch) -> bool:
@@ -118,6 +129,25 @@ class Worker(Generic[Result]):
         self._process.terminate()
         self._process.join()
         self._memory.close()
+
+
+def _nameless_file() -> IO[bytes]:
+    """A file in memory where the system has such, as one on a disk is written there again and again."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("meta-eval"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+@contextmanager
+def _surroundings() -> Iterator[None]:
+    """In here a process starts as a worker should; where a variable is set already, that holds."""
+    ours = {name: value for name, value in _SURROUNDINGS.items() if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            del os.environ[name]
 
 
 class _Shared:
