@@ -8,9 +8,10 @@ flushed after it. A file of the same name with other contents is never overwritt
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,10 +53,14 @@ def write_bytes(path: Path, data: bytes) -> Path:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that becomes `path` when the block ends well, and vanishes when it does not."""
+    """A binary file that becomes `path` when the block ends well, and vanishes when it does not.
+
+    What a killed writer of that name left goes first.
+    """
     private_folder(path.parent)
     partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
+        _remove_dead(path.parent.glob(f".{glob.escape(path.name)}.*{PARTIAL_SUFFIX}"))
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -86,8 +91,12 @@ def _take_name(partial: Path, path: Path) -> None:
 
 def remove_partials(folder: Path) -> int:
     """Remove what killed writers left in a folder; returns how many files. A living writer's are left alone."""
+    return _remove_dead(folder.glob(f".*{PARTIAL_SUFFIX}"))
+
+
+def _remove_dead(partials: Iterable[Path]) -> int:
     removed = 0
-    for partial in folder.glob(f".*{PARTIAL_SUFFIX}"):
+    for partial in partials:
         writer = partial.name.rsplit(".", 2)[1].split("-")[0]
         if not writer.isdigit() or not _alive(int(writer)):
             partial.unlink(missing_ok=True)

@@ -102,6 +102,16 @@ def test_the_rest_of_a_living_writer_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"whole"
 
 
+def test_a_writer_removes_what_a_killed_writer_of_that_name_left_and_nothing_else(tmp_path: Path) -> None:
+    dead, alive = "99999999999999999999-ab", f"{os.getpid()}-ab"
+    others = [".a.json", f".b.{dead}.partial", f".a.{alive}.partial", "a.partial"]
+    for name in (*others, f".a.{dead}.partial", f".a[1].{dead}.partial"):
+        (tmp_path / name).write_bytes(b"half")
+    write_bytes(tmp_path / "a", b"whole")
+    write_bytes(tmp_path / "a[1]", b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "a", "a[1]"])
+
+
 @pytest.mark.parametrize("name", [".a.99999999999999999999-ab.partial", ".a.x-ab.partial", ".partial.partial"])
 def test_a_rest_that_no_living_process_can_own_is_removed(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"x")

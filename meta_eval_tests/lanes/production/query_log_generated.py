@@ -386,7 +386,8 @@ _CONTACTS = (
 )  # fmt: skip
 _ELIGIBLE_QUESTIONS = (
     'say "a" \\ b', "tab\there", "two\nlines", "\u2028 and \u2029", "🙂 who", "\x7fwho\x85", "oil @ canvas",
-    "誰が描いた", "\u0130stanbul", "?who", "}, {", "],[", "\\ud83d as text", "</script>", "null", "x" * 1000, "é" * 1000, "😀" * 1000,
+    "誰が描いた", "\u0130stanbul", "?who",
+    "}, {", "],[", "\\ud83d as text", "</script>", "null", "x" * 1000, "é" * 1000, "😀" * 1000,
 )  # fmt: skip
 
 
