@@ -83,10 +83,15 @@ def as_if_large(processes: int) -> None:
 
 def begun(place: Place, stage: str, *, processes: int = 1, prepare: Callable[[], None] = lambda: None) -> int:
     """A child that runs a stage in a session of its own; what it prints goes to the file `said`."""
+    told, tells = os.pipe()
     child = os.fork()
     if child:
+        os.close(tells)
+        os.read(told, 1)  # a group of its own is there to be signalled
+        os.close(told)
         return child
     try:
+        os.close(told)
         os.setsid()
         said = os.open(place.root / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(said, 1)
@@ -94,6 +99,7 @@ def begun(place: Place, stage: str, *, processes: int = 1, prepare: Callable[[],
         tempfile.tempdir = str(place.temporary)
         as_if_large(processes)
         sys.argv = ["meta-eval", *place.words(stage)]
+        os.close(tells)
         prepare()
         front_door.main()
     except SystemExit as leaving:

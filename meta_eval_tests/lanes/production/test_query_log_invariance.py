@@ -192,11 +192,12 @@ def test_every_kind_of_row_in_every_framing(read: Any, engine: str, style: Any) 
     for number, (name, carried, data) in enumerate(framings(rows)):
         way = Way(CHUNKS[2:][number % 4], BATCHES[number % 3], layouts=LAYOUTS[number % 3])
         assert_found(read(ENGINES[engine], data, way), carried, name)
-        assert_found(read(ENGINES[engine], members(data, [3, 1000, len(data) // 2]), way), carried, f"{name}, gzip")
+        if number % 3 == 0:
+            assert_found(read(ENGINES[engine], members(data, [3, 1000, len(data) // 2]), way), carried, f"{name}, gzip")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=50, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=25, deadline=None, suppress_health_check=_SLOW)
 @given(
     rows=logs(),
     way=st.builds(Way, st.sampled_from(CHUNKS), st.sampled_from(BATCHES), st.just(1), st.sampled_from(LAYOUTS)),
@@ -238,7 +239,7 @@ def test_nor_where_there_is_no_row_or_one(read: Any, engine: str) -> None:
     for number, kind in enumerate((*KINDS, *LARGE_KINDS[:1])):
         rows = [kind.made(Base(number, number, style=STYLES[number % len(STYLES)]))]
         for name, carried, data in framings(rows):
-            if name in ("array, pretty", "lines", "lines, no last line feed"):
+            if name in ("array, pretty", "lines"):
                 assert_found(read(ENGINES[engine], data, Way(61)), carried, name)
     for name, carried, data in framings([]):
         assert carried == []
@@ -254,11 +255,11 @@ def test_a_row_has_its_own_outcome_whatever_its_neighbours_and_the_layouts_known
     layouts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(columns, "_known", list(layouts_known(layouts)))
-    rows = [row for style in STYLES for row in every_kind(style)]
+    rows = [row for style in STYLES[::2] for row in every_kind(style)]
     texts = [row.text.encode() for row in rows]
     chance = np.random.default_rng(5)
     alone: dict[int, tuple[Any, ...]] = {}
-    for size in (1, 7, 200, len(rows)):
+    for size in (1, 7, len(rows)):
         order = chance.permutation(len(rows)).tolist()
         for start in range(0, len(rows), size):
             part = order[start : start + size]
