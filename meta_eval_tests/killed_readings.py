@@ -165,7 +165,8 @@ class Stage:
     def broken(self, place: Place, code: int) -> list[str]:
         """What is wrong after an interruption, and after the run that follows it."""
         wrong = []
-        if b"Traceback" in (place.root / "said").read_bytes():
+        # Of a program that was not asked but killed, a process that was just being started may complain.
+        if code >= 0 and b"Traceback" in (place.root / "said").read_bytes():
             wrong.append("a traceback")
         for name, data in place.held().items():
             temporary = Path(name).name.startswith(".") and name.endswith(".partial")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -99,6 +100,31 @@ def test_the_rest_of_a_living_writer_is_left_alone(tmp_path: Path) -> None:
     with replacing(tmp_path / "a") as file:
         assert remove_partials(tmp_path) == 0
         file.write(b"whole")
+    assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+def test_a_killed_writers_rest_goes_though_a_living_process_has_its_number_now(tmp_path: Path) -> None:
+    code = "import os, signal, sys, pathlib; from meta_eval.evidence.files import replacing\n"
+    code += "with replacing(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], check=False).returncode == -9
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "kill", lambda *_: None)  # every process lives
+        assert remove_partials(tmp_path) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_cleaned_up_before_it_was_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, removed = fcntl.flock, []
+
+    def late(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        removed.append(remove_partials(tmp_path))
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    write_bytes(tmp_path / "a", b"whole")
+    assert removed == [1]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"whole"
 
 
