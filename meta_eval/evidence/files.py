@@ -8,9 +8,11 @@ flushed after it. A file of the same name with other contents is never overwritt
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +20,7 @@ from meta_eval.evidence.canonical import canonical_bytes
 from meta_eval.evidence.errors import InputError, OverwriteError
 
 PARTIAL_SUFFIX = ".partial"
+_LOCKED = "locked"
 
 
 def private_folder(path: Path) -> Path:
@@ -52,20 +55,37 @@ def write_bytes(path: Path, data: bytes) -> Path:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that becomes `path` when the block ends well, and vanishes when it does not."""
+    """A binary file that becomes `path` when the block ends well, and vanishes when it does not.
+
+    What a killed writer of that name left goes first.
+    """
     private_folder(path.parent)
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+    partial = path.with_name(f".{path.name}.{_LOCKED}-{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        _remove_dead(path.parent.glob(f".{glob.escape(path.name)}.*{PARTIAL_SUFFIX}"))
+        with os.fdopen(_locked(partial), "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _take_name(partial, path)
+            _take_name(partial, path)
     except OSError as error:
         raise InputError(str(path), "cannot be written", next_step="check the folder and the disk") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _locked(partial: Path) -> int:
+    """A new file that is locked for as long as it is open, by which a living writer is told from a killed one.
+
+    A process id would not do: in a container that is started again the next process has the killed one's.
+    """
+    while True:
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        with contextlib.suppress(OSError):  # where nothing can be locked, nothing is taken for dead either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # somebody cleaned up before it was locked
 
 
 def _take_name(partial: Path, path: Path) -> None:
@@ -86,13 +106,31 @@ def _take_name(partial: Path, path: Path) -> None:
 
 def remove_partials(folder: Path) -> int:
     """Remove what killed writers left in a folder; returns how many files. A living writer's are left alone."""
+    return _remove_dead(folder.glob(f".*{PARTIAL_SUFFIX}"))
+
+
+def _remove_dead(partials: Iterable[Path]) -> int:
     removed = 0
-    for partial in folder.glob(f".*{PARTIAL_SUFFIX}"):
+    for partial in partials:
         writer = partial.name.rsplit(".", 2)[1].split("-")[0]
-        if not writer.isdigit() or not _alive(int(writer)):
+        if writer == _LOCKED:
+            removed += _removed_unless_locked(partial)
+        elif not writer.isdigit() or not _alive(int(writer)):
             partial.unlink(missing_ok=True)
             removed += 1
     return removed
+
+
+def _removed_unless_locked(partial: Path) -> bool:
+    with contextlib.suppress(OSError):  # a living writer holds it, or it went meanwhile
+        descriptor = os.open(partial, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            partial.unlink()
+        finally:
+            os.close(descriptor)
+        return True
+    return False
 
 
 def _alive(pid: int) -> bool:

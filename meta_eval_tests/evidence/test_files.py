@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -100,6 +101,41 @@ def test_the_rest_of_a_living_writer_is_left_alone(tmp_path: Path) -> None:
         assert remove_partials(tmp_path) == 0
         file.write(b"whole")
     assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+def test_a_killed_writers_rest_goes_though_a_living_process_has_its_number_now(tmp_path: Path) -> None:
+    code = "import os, signal, sys, pathlib; from meta_eval.evidence.files import replacing\n"
+    code += "with replacing(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "a")], check=False).returncode == -9
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "kill", lambda *_: None)  # every process lives
+        assert remove_partials(tmp_path) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_cleaned_up_before_it_was_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, removed = fcntl.flock, []
+
+    def late(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        removed.append(remove_partials(tmp_path))
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    write_bytes(tmp_path / "a", b"whole")
+    assert removed == [1]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+def test_a_writer_removes_what_a_killed_writer_of_that_name_left_and_nothing_else(tmp_path: Path) -> None:
+    dead, alive = "99999999999999999999-ab", f"{os.getpid()}-ab"
+    others = [".a.json", f".b.{dead}.partial", f".a.{alive}.partial", "a.partial"]
+    for name in (*others, f".a.{dead}.partial", f".a[1].{dead}.partial"):
+        (tmp_path / name).write_bytes(b"half")
+    write_bytes(tmp_path / "a", b"whole")
+    write_bytes(tmp_path / "a[1]", b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "a", "a[1]"])
 
 
 @pytest.mark.parametrize("name", [".a.99999999999999999999-ab.partial", ".a.x-ab.partial", ".partial.partial"])

@@ -16,7 +16,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context, reduction
+from multiprocessing import get_context, reduction, resource_tracker
 from multiprocessing.connection import Connection
 from typing import IO, Any, Generic, TypeVar
 
@@ -84,7 +84,7 @@ class Worker(Generic[Result]):
             self._end, other = context.Pipe()
             shared = _Shared(file.fileno())
             self._process = context.Process(target=work, args=(judge, shared, other), daemon=True)
-            with _surroundings():
+            with _surroundings(), _deaf_to_ctrl_c():
                 self._process.start()
             other.close()
 
@@ -150,6 +150,20 @@ def _surroundings() -> Iterator[None]:
             del os.environ[name]
 
 
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes started meanwhile never hear Ctrl-C, from their first instruction on.
+
+    It reaches every process of the group, and the one that started a worker ends it. This one hears it afterwards.
+    """
+    resource_tracker.ensure_running()  # where starting a process starts it too, the signal is let through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Shared:
     """An open file that is handed to a process as it starts."""
 
@@ -166,8 +180,6 @@ def _mapped(handle: Any) -> mmap.mmap:
 
 def work(judge: Callable[[pa.RecordBatch], Result], memory: mmap.mmap, end: Connection) -> None:
     """What a worker does until the process that started it closes its end, or is no more."""
-    # Ctrl-C reaches every process of the group; the one that started this ends it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         while True:
             slot, rows, length = end.recv()
