@@ -32,7 +32,7 @@ _DIGIT_PLACES = [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 21, 22]
 _SIGN_PLACES = [4, 7, 10, 13, 16, 19, 23]
 _SIGNS = np.frombuffer(b"--T::.Z", dtype=np.uint8)
 
-# Layouts met so far, the newest last. They change how fast an answer is found and never which.
+# Layouts met so far, the one that fitted most rows last. They change how fast an answer is found and never which.
 _known: list[Layout] = []
 
 
@@ -109,7 +109,10 @@ class Text:
 def judged(rows: pa.Array, contract: str) -> Judged:
     """The rows (strings) that a layout fits, in their order."""
     text = Text(rows)
-    found = [part for layout in reversed(list(_known)) if (part := _fitting(text, layout, contract)) is not None]
+    found: list[tuple[Layout, Judged]] = []
+    for layout in reversed(list(_known)):
+        if (part := _fitting(text, layout, contract)) is not None:
+            found.append((layout, part))
     for _ in range(_LESSONS):
         left = np.flatnonzero(text.open & (text.mark_counts > 0))
         if left.size == 0:
@@ -119,9 +122,12 @@ def judged(rows: pa.Array, contract: str) -> Judged:
             _known.append(new)
             del _known[:-_MOST_LAYOUTS]
             if (part := _fitting(text, new, contract)) is not None:
-                found.append(part)
+                found.append((new, part))
         text.open[left[0]] = False
-    return _in_order(found)
+    # The one that fitted most rows is asked first next time, so that the others are asked of few.
+    fitted = [layout for layout, _ in sorted(found, key=lambda each: each[1].rows.size)]
+    _known[:] = [layout for layout in _known if layout not in fitted] + fitted
+    return _in_order([part for _, part in found])
 
 
 def _in_order(parts: list[Judged]) -> Judged:
