@@ -29,18 +29,23 @@ def case_id(query_id: str, key: bytes) -> str:
 
 
 def case_ids(query_ids: pa.Array, key: bytes) -> pa.Array:
-    """`case_id` of many query ids (strings, none null), as large strings; in a third of the time.
+    """`case_id` of many query ids (strings, none null), as large strings; in less than half the time.
 
-    HMAC's own two hashes are called, with the padded keys made once.
+    HMAC's own two hashes are called, with the padded keys hashed once.
 
     Raises:
         ValueError: the key is not 32 bytes.
     """
     case_id("", key)  # refuses another key
-    padded, sha = key.ljust(hashlib.sha256().block_size, b"\0"), hashlib.sha256
-    inner, outer = (bytes(byte ^ pad for byte in padded) for pad in (0x36, 0x5C))
-    digests = [sha(outer + sha(inner + text).digest()).digest() for text in query_ids.cast(pa.binary()).to_pylist()]
-    kept = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, sha().digest_size)[:, : _DIGITS // 2]
+    padded = key.ljust(hashlib.sha256().block_size, b"\0")
+    inner, outer = (hashlib.sha256(bytes(byte ^ pad for byte in padded)) for pad in (0x36, 0x5C))
+    digests = []
+    for text in query_ids.cast(pa.binary()).to_pylist():
+        first, second = inner.copy(), outer.copy()
+        first.update(text)
+        second.update(first.digest())
+        digests.append(second.digest())
+    kept = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, outer.digest_size)[:, : _DIGITS // 2]
     edges = np.arange(0, (len(digests) + 1) * _DIGITS, _DIGITS, dtype=np.int64)
     digits = pa.py_buffer(kept.tobytes().hex().encode())
     names = pa.LargeStringArray.from_buffers(len(digests), pa.py_buffer(edges), digits)

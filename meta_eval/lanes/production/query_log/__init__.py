@@ -1,10 +1,10 @@
 """Stage 1 of the production lane: the query log, where every row gets exactly one outcome.
 
 Source: the production evaluation document, the query log. In the order of the data: `grammar`, `framing` and
-`lines` (text to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise` and `rows` (row to
-outcome), `duplicates` and `spill` (rows among rows), `workers` and `scan` (the whole log), `record` and `again` (a
-second reading); `outcomes` holds their names. `layouts`
-and `columns` are a quicker way to the answers of `parsing` and `rows`; `cases` writes what an export holds.
+`lines` (text to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise`, `questions` and `rows`
+(row to outcome), `keys`, `duplicates` and `spill` (rows among rows), `cases` (what an export holds), `workers` and
+`scan` (the whole log), `record` and `again` (a second reading); `outcomes` holds their names. `layouts` and `columns`
+are a quicker way to the answers of `parsing`.
 """
 
 from __future__ import annotations

@@ -109,10 +109,8 @@ class Text:
 def judged(rows: pa.Array, contract: str) -> Judged:
     """The rows (strings) that a layout fits, in their order."""
     text = Text(rows)
-    found: list[tuple[Layout, Judged]] = []
-    for layout in reversed(list(_known)):
-        if (part := _fitting(text, layout, contract)) is not None:
-            found.append((layout, part))
+    asked = ((layout, _fitting(text, layout, contract)) for layout in reversed(list(_known)))
+    found = [(layout, part) for layout, part in asked if part is not None]
     for _ in range(_LESSONS):
         left = np.flatnonzero(text.open & (text.mark_counts > 0))
         if left.size == 0:

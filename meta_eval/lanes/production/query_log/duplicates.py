@@ -1,10 +1,9 @@
 """Which candidates are eligible: the rules of the query log that compare rows with one another.
 
-Source: the production evaluation document, the duplicate rule. Works on fixed-width digests, so the questions
-themselves need not be at hand. A large log's digests are dealt into files of the scan's private folder by their own
-first bits, so that equal ones meet in one file, and a file at a time is sorted: memory grows by two bytes a candidate,
-and the result depends on no thread count. Digests are cut to 128 bits: a collision by chance is
-beyond any log, and one by design costs 2^64 hashes.
+Source: the production evaluation document, the duplicate rule. Works on keys of fixed width (see `keys`), so that the
+questions themselves need not be at hand. A large log's keys are dealt into files of the scan's private folder by their
+own first bits, so that equal ones meet in one file, and a file at a time is sorted: memory grows by two bytes a
+candidate, and the result depends on no thread count.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _HELD = 1 << 18
 """Candidates held in memory before they are dealt into files."""
 _SHARES = 64
 _KEY, _OTHER, _ROW = slice(0, 2), slice(2, 4), 4
-"""Columns of a table: the digest by which it is dealt, what is compared within it, and the candidate's number."""
+"""Columns of a table: the key by which it is dealt, what is compared within it, and the candidate's number."""
 _ASKED = 2
 
 
@@ -29,7 +28,7 @@ class Candidates:
     """The rows that reached the duplicate stage, added in row order.
 
     Args:
-        folder: gives the private folder for the digests of a log that is too large to hold.
+        folder: gives the private folder for the keys of a log that is too large to hold.
     """
 
     def __init__(self, folder: Callable[[], Path]) -> None:
@@ -37,7 +36,7 @@ class Candidates:
         self._ids, self._questions = _Table(folder, "ids"), _Table(folder, "questions")
 
     def add(self, questions: np.ndarray, ids: np.ndarray, asked_at_ms: np.ndarray) -> None:
-        """Add rows by the digests of their normalised question and of their query id, two uint64 each.
+        """Add rows by the keys of their normalised question and of their query id, two uint64 each.
 
         Raises:
             MetaEvalError: the private folder has no room or cannot be written.

@@ -1,8 +1,8 @@
 """What one reading of a log found of each row, kept so that the next reading need judge only the rows it hands on.
 
 Source: the house's rule that questions stay in private folders. A record holds no question, id or contact: of each row
-the outcome that the row alone decides and its instant, and of each candidate two digests. It is bound to the log's
-receipt, the policy, the rules' own source text and the libraries that they stand on. It decides which rows an export
+the outcome that the row alone decides and its instant, and of each candidate two keys (see `keys`). It is bound to the
+log's receipt, the policy, the rules' own source text and the libraries that they stand on. It decides which rows an export
 looks at and never what may leave: `again` judges each of those rows anew from the log itself.
 """
 
