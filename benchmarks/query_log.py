@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -217,7 +218,8 @@ def _measured(path: Path, measures: list[str], runs: int) -> dict[str, Run]:
 def _run(what: str, path: Path) -> Run:
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, __file__, "--measure", what, str(path)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    surroundings = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # as the command's front door has it
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env=surroundings).stdout
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Run(wall, cpu, int(told) / 1024)

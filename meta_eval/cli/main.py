@@ -69,6 +69,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; every error of ours ends in one line and its exit code."""
+    # Nothing here multiplies matrices, and NumPy would start threads for it that spin, in each process of ours.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         cli(prog_name="meta-eval")  # also under `python -m`
     except MetaEvalError as error:

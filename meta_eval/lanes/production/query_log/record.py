@@ -2,8 +2,8 @@
 
 Source: the house's rule that questions stay in private folders. A record holds no question, id or contact: of each row
 the outcome that the row alone decides and its instant, and of each candidate two keys (see `keys`). It is bound to the
-log's receipt, the policy, the rules' own source text and the libraries that they stand on. It decides which rows an export
-looks at and never what may leave: `again` judges each of those rows anew from the log itself.
+log's receipt, the policy, the rules' own source text and the libraries that they stand on. It decides which rows an
+export looks at and never what may leave: `again` judges each of those rows anew from the log itself.
 """
 
 from __future__ import annotations

@@ -31,14 +31,6 @@ _SLOT = 12 << 20
 _SLOTS = 2
 """Batches that one worker has: the one under way and the next."""
 _MOST_WAITING = 16
-_SURROUNDINGS = {
-    "OPENBLAS_NUM_THREADS": "1",  # threads for linear algebra, which nobody needs, and which spin as they start
-    # Memory that was used for one batch is kept for the next, and not asked of the system each time.
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_MMAP_THRESHOLD_": str(256 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(256 << 20),
-}
-"""Environment variables under which a worker starts: all that its libraries can be told before they are there."""
 
 
 def judged_in_order(
@@ -84,7 +76,7 @@ class Worker(Generic[Result]):
             self._end, other = context.Pipe()
             shared = _Shared(file.fileno())
             self._process = context.Process(target=work, args=(judge, shared, other), daemon=True)
-            with _surroundings(), _deaf_to_ctrl_c():
+            with _deaf_to_ctrl_c():
                 self._process.start()
             other.close()
 
@@ -136,18 +128,6 @@ def _nameless_file() -> IO[bytes]:
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("meta-eval"), "w+b")
     return tempfile.TemporaryFile()
-
-
-@contextmanager
-def _surroundings() -> Iterator[None]:
-    """In here a process starts as a worker should; where a variable is set already, that holds."""
-    ours = {name: value for name, value in _SURROUNDINGS.items() if name not in os.environ}
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name in ours:
-            del os.environ[name]
 
 
 @contextmanager
