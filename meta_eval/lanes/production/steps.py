@@ -31,7 +31,7 @@ from meta_eval.lanes.production import (
 )
 from meta_eval.lanes.production.export_file import write_export
 from meta_eval.lanes.production.policy import CURRENT_POLICY, Policy
-from meta_eval.lanes.production.query_log import LARGE_LOG, RECORD_NAME, processes_for, scan_again, scan_log
+from meta_eval.lanes.production.query_log import LARGE_LOG, RECORD_NAME, Engine, processes_for, scan_again, scan_log
 
 REBUILDS: Mapping[str, Rebuild] = {
     attestation.KIND: attestation.rebuild,
@@ -57,6 +57,8 @@ class Setting:
     policy: Policy = CURRENT_POLICY
     on_rows: Progress | None = None
     """Called with rows and bytes so far while a log is read."""
+    engine: Engine | None = None
+    """Who reads a log and judges its rows, where it is not this machine's own processes."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def attest_log(log: Path, setting: Setting, *, private: Path | None = None) -> S
         private: the folder where a large log's record is kept, for the export to be quicker; by default none is.
     """
     record = private / RECORD_NAME if private and _is_large(log) else None
-    with scan_log(log, **_reading(log, setting), keep_questions=False, record=record) as scanned:
+    reading = _reading(log, setting)
+    with scan_log(log, **reading, keep_questions=False, record=record, engine=setting.engine) as scanned:
         artifact = attestation.attest(
             scanned.log, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
         )
@@ -100,10 +103,11 @@ def export_questions(
     document, document_receipt = read_document(attestation_file)
     with ExitStack() as stack:
         scanned = None
-        if private is not None:
+        # Another engine judges the whole log again: a record tells rows by number, which only a whole reading knows.
+        if private is not None and setting.engine is None:
             scanned = stack.enter_context(scan_again(log, private / RECORD_NAME, **_reading(log, setting)))
         if scanned is None:
-            scanned = stack.enter_context(scan_log(log, **_reading(log, setting)))
+            scanned = stack.enter_context(scan_log(log, **_reading(log, setting), engine=setting.engine))
         judged = question_export.judge(
             scanned.log,
             document,

@@ -4,7 +4,8 @@ Source: the production evaluation document, the query log. In the order of the d
 `lines` (text to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise` and `rows` (row to
 outcome), `duplicates` and `spill` (rows among rows), `workers` and `scan` (the whole log), `record` and `again` (a
 second reading); `outcomes` holds their names. `layouts`
-and `columns` are a quicker way to the answers of `parsing` and `rows`; `cases` writes what an export holds.
+and `columns` are a quicker way to the answers of `parsing` and `rows`; `cases` writes what an export holds. `ranges`,
+`spark` and `spark_session` read and judge on a cluster in the place of `reading` and `workers`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from meta_eval.lanes.production.query_log.outcomes import (
 from meta_eval.lanes.production.query_log.reading import RowReader, read_rows
 from meta_eval.lanes.production.query_log.record import NAME as RECORD_NAME
 from meta_eval.lanes.production.query_log.rows import classify
-from meta_eval.lanes.production.query_log.scan import LARGE_LOG, LogScan, ScannedLog, processes_for, scan_log
+from meta_eval.lanes.production.query_log.scan import LARGE_LOG, Engine, LogScan, ScannedLog, processes_for, scan_log
 
 __all__ = [
     "LARGE_LOG",
@@ -30,6 +31,7 @@ __all__ = [
     "OUTCOME_LETTERS",
     "RECORD_NAME",
     "ROW_LIMIT",
+    "Engine",
     "LogScan",
     "RowReader",
     "ScannedLog",

@@ -20,7 +20,15 @@ from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, FUTURE, OUTCOMES, STALE, UNSUCCESSFUL
 from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, ROW_SCHEMA, RowReader, read_rows
 from meta_eval.lanes.production.query_log.record import Record, Rows, fitting
-from meta_eval.lanes.production.query_log.scan import Job, LogScan, Progress, ScannedLog, Tally, read_through
+from meta_eval.lanes.production.query_log.scan import (
+    Job,
+    LogScan,
+    Progress,
+    ScannedLog,
+    Tally,
+    judged_here,
+    read_through,
+)
 from meta_eval.lanes.production.query_log.spill import private_folder
 
 
@@ -55,7 +63,8 @@ def scan_again(
         def take(rows: Rows) -> None:
             np.add.at(handed_on, rows.outcomes, 1)
 
-        spill = read_through(chosen, Job(as_of_ms, policy, True, keyed=False), folder, processes, take)
+        job = Job(as_of_ms, policy, True, keyed=False)
+        spill = read_through(judged_here(chosen, job, processes), job, folder, take)
         eligible = log.counts["eligible"]
         same_log = (reader.receipt, chosen.row_count) == (log.receipt, log.row_count)
         holds = same_log and handed_on.sum() == handed_on[ELIGIBLE] == eligible

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import current_process
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from meta_eval.lanes.production.query_log.spill import SPILL_SCHEMA, SpillWriter
 from meta_eval.lanes.production.query_log.workers import judged_in_order
 
 Progress = Callable[[int, int], None]
+Judging = Generator[tuple[Rows, pa.RecordBatch | None], None, None]
 _NEVER = np.iinfo(np.int64).min
 LARGE_LOG = 64 << 20
 """Bytes from which a log is best read by more than one process."""
@@ -103,6 +104,7 @@ def scan_log(
     processes: int = 1,
     keep_questions: bool = True,
     record: Path | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[ScannedLog]:
     """Scan the log at `path`; `on_rows` is told the rows and the stored bytes read so far.
 
@@ -111,11 +113,13 @@ def scan_log(
 
     Args:
         record: where to keep what was found of each row, for `again.scan_again`; by default nowhere.
+        engine: who reads and judges in the place of this machine's processes.
 
     Raises:
         InputError: the file is not a query log; names the byte offset.
     """
-    reader = read_rows(path)
+    here, elsewhere = read_rows(path), engine(path) if engine else None
+    reader = elsewhere or here
     job = Job(as_of_ms, policy, keep_questions)
     with ExitStack() as stack:
         folder = cache(lambda: stack.enter_context(private_folder(work_dir)))
@@ -129,7 +133,8 @@ def scan_log(
                 if on_rows:
                     on_rows(tally.row_count, reader.byte_count)
 
-            spill = read_through(reader, job, folder, processes, take)
+            judging = elsewhere.judged(job, folder) if elsewhere else judged_here(here, job, processes)
+            spill = read_through(judging, job, folder, take)
             log, eligible = tally.log(reader.receipt, reader.byte_count)
             if writer:
                 writer.finish(
@@ -167,21 +172,32 @@ def _cut(digests: list[bytes]) -> np.ndarray:
     return np.frombuffer(b"".join(digests), dtype=np.uint64).reshape(-1, 4)[:, :2].copy()
 
 
-def read_through(
-    batches: Iterable[pa.RecordBatch],
-    job: Job,
-    folder: Callable[[], Path],
-    processes: int,
-    take: Callable[[Rows], None],
-) -> Path | None:
-    """Judge every batch and hand on what was found; where the candidates' questions are, if they are kept."""
+class Reading(Protocol):
+    """One reading of a log by an engine. `receipt` and `byte_count` hold once `judged` has ended."""
+
+    receipt: str
+    byte_count: int
+
+    def judged(self, job: Job, folder: Callable[[], Path]) -> Judging:
+        """What `judged` finds of every batch, in order; `folder` gives the scan's private folder."""
+
+
+Engine = Callable[[Path], Reading]
+
+
+def judged_here(batches: Iterable[pa.RecordBatch], job: Job, processes: int) -> Judging:
+    """What `judged` finds of every batch, in order, by processes of this machine."""
+    return judged_in_order(partial(judged, job), batches, processes)
+
+
+def read_through(judging: Judging, job: Job, folder: Callable[[], Path], take: Callable[[Rows], None]) -> Path | None:
+    """Hand on what was found of every batch; where the candidates' questions are, if they are kept."""
     with ExitStack() as stack:
         spill = folder() / "candidates.arrow" if job.keep_questions else None
         if spill:
             writer = SpillWriter(spill)
             stack.callback(writer.close)
-        judging = stack.enter_context(closing(judged_in_order(partial(judged, job), batches, processes)))
-        for rows, candidates in judging:
+        for rows, candidates in stack.enter_context(closing(judging)):
             take(rows)
             if candidates:
                 writer.write(candidates)
