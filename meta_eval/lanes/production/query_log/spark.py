@@ -25,7 +25,7 @@ from meta_eval.evidence.canonical import unreadable
 from meta_eval.evidence.errors import InputError, MetaEvalError
 from meta_eval.lanes.production.query_log.framing import FramingError
 from meta_eval.lanes.production.query_log.ranges import Lines, Piece, lines_of
-from meta_eval.lanes.production.query_log.reading import NEXT_STEP, read_rows
+from meta_eval.lanes.production.query_log.reading import CHUNK_BYTES, NEXT_STEP, read_rows
 from meta_eval.lanes.production.query_log.record import Rows, rules_digest
 from meta_eval.lanes.production.query_log.scan import Job, judged
 from meta_eval.lanes.production.query_log.spark_session import started
@@ -120,7 +120,8 @@ class SparkReading:
         self.receipt = receipt.hexdigest()
 
     def _sent(self, job: Job, folder: Callable[[], Path]) -> Generator[Judged, None, None]:
-        reader = read_rows(self._path, batch_bytes=self._spark.sent_bytes)
+        most = self._spark.sent_bytes
+        reader = read_rows(self._path, batch_bytes=most, chunk_bytes=min(most, CHUNK_BYTES))
         batches = iter(reader)
         # What is no log is told at once, and not after Spark has started.
         for first in batches:

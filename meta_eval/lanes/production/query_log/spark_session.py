@@ -33,18 +33,18 @@ def started(master: str, folder: Path) -> Iterator[SparkSession]:
         UsageError: PySpark is not installed.
         MetaEvalError: Spark did not start.
     """
-    try:
-        from pyspark import SparkConf, SparkContext
-        from pyspark.java_gateway import launch_gateway
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise UsageError("the engine spark needs PySpark: pip install 'meta-eval[spark]'") from None
-    conf = SparkConf().setAll(list(_settings(master, folder).items()))
     with ExitStack() as stack:
-        # Of its versions of pandas, which no step here uses.
+        # PySpark warns of versions of pandas, of which nothing here has need.
         stack.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         stack.enter_context(_interrupts_kept())
+        try:
+            from pyspark import SparkConf, SparkContext
+            from pyspark.java_gateway import launch_gateway
+            from pyspark.sql import SparkSession
+        except ImportError:
+            raise UsageError("the engine spark needs PySpark: pip install 'meta-eval[spark]'") from None
+        conf = SparkConf().setAll(list(_settings(master, folder).items()))
         try:
             gateway = launch_gateway(conf, {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
             stack.callback(_end, gateway, SparkContext)
