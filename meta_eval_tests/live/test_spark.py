@@ -171,9 +171,12 @@ def test_what_is_no_log_ends_in_the_same_error(data: bytes, spark: Spark, tmp_pa
     assert list(tmp_path.glob(f"{PREFIX}*")) == []
 
 
-def attestation(path: Path, attested: steps.Step) -> Path:
-    document = dict(attested.artifact["result"]["attestationTemplate"])
-    document |= {"environment": "production", "source": "https://evidence.metmuseum.org/log", "operatorCode": "OPS-7Q"}
+def attestation(path: Path, template: dict[str, Any]) -> Path:
+    document = template | {
+        "environment": "production",
+        "source": "https://evidence.metmuseum.org/log",
+        "operatorCode": "OPS-7Q",
+    }
     document |= {"exportedAt": written_instant(as_of_ms()), "questionCollectionApproved": True}
     path.write_text(json.dumps(document))
     return path
@@ -195,7 +198,7 @@ def test_artifacts_record_and_export_are_the_same_bytes(
         file = tmp_path / f"{name}.json"
         step = steps.export_questions(
             path,
-            attestation(tmp_path / "attestation.json", made[private.name]),
+            attestation(tmp_path / "attestation.json", made[private.name].papers["attestation-template.json"]),
             steps.Setting(as_of_ms() + 1000, engine=engine),
             key=KEY,
             export_file=lambda _: file,
@@ -347,7 +350,7 @@ def test_the_command_says_the_same_with_either_engine_and_shows_nothing(terminal
         environment = {"META_EVAL_ENGINE": engine, "META_EVAL_SPARK_MASTER": "local[2]"}
         attested = terminal("attest", *common, **environment)
         assert (attested.returncode, attested.stderr) == (0, "")
-        template = steps.Step(json.loads((output / "log-attestation.json").read_text()))
+        template = json.loads((output / "attestation-template.json").read_text())
         document = attestation(terminal.folder / "attestation.json", template)
         words = ("export", "--attestation", document, "--pseudonym-key", key, "--engine", engine)
         exported = terminal(*words, *common, "--as-of", AS_OF)

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -34,9 +33,6 @@ def started(master: str, folder: Path) -> Iterator[SparkSession]:
         MetaEvalError: Spark did not start.
     """
     with ExitStack() as stack:
-        # PySpark warns of versions of pandas, of which nothing here has need.
-        stack.enter_context(warnings.catch_warnings())
-        warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
         stack.enter_context(_interrupts_kept())
         try:
             from pyspark import SparkConf, SparkContext
