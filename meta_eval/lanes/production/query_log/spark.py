@@ -33,8 +33,8 @@ from meta_eval.lanes.production.query_log.spark_session import started
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RANGE_BYTES = 64 << 20
-SENT_BYTES = 16 << 20
+RANGE_BYTES = 16 << 20
+SENT_BYTES = 4 << 20
 """About how much of an array's text is sent to one task."""
 _MOST_SENT = 8
 _ANSWER = "start long, stop long, sha256 binary, told binary, fault string, fault_at long"
