@@ -130,5 +130,5 @@ def test_file_that_grew_is_read_to_its_end(log: Path) -> None:
     lines = lines_of(log)
     assert lines is not None
     with log.open("ab") as file:
-        file.write(b'{"c":3}\n')
-    assert [piece.stop for piece in lines.read(log, lines.ranges(10) - 1, 10)] == [24]
+        file.write(b'{"c":3}\n{"d":4}\n')
+    assert [piece.stop for piece in lines.read(log, lines.ranges(10) - 1, 10)] == [32]
