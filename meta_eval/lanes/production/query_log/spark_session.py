@@ -6,7 +6,6 @@ to the console is discarded, as a failing task's trace may quote what it worked 
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LONGEST_END_S = 20
+_FIRST_ON_PATH = "python3"
+"""What PySpark takes for the tasks where nobody has told it which Python: seldom the one that runs this."""
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def started(master: str, folder: Path) -> Iterator[SparkSession]:
                 "Spark did not start: it needs Java 17 or newer (JAVA_HOME or the PATH) and a master that answers"
             ) from None
         stack.callback(_stop, session)
-        if master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        if master.startswith("local") and session.sparkContext.pythonExec == _FIRST_ON_PATH:
             session.sparkContext.pythonExec = sys.executable
         yield session
 
