@@ -322,13 +322,15 @@ class Terminal:
 
     python: Path
     folder: Path
+    before: str = ""
+    """What is done in the command's process before it runs."""
 
     def __call__(self, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         (temporary := self.folder / "tmp").mkdir(exist_ok=True)
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
         kept |= {"PYTHONPATH": str(PROJECT), "TMPDIR": str(temporary), "META_EVAL_HOME": str(self.folder / "home")}
         return subprocess.run(
-            [self.python, "-c", "from meta_eval.cli.main import main; main()", "production", *words],
+            [self.python, "-c", f"{self.before}\nfrom meta_eval.cli.main import main\nmain()", "production", *words],
             capture_output=True, text=True, cwd=self.folder, timeout=300, env=kept | environment,
         )  # fmt: skip
 
@@ -384,3 +386,28 @@ def test_spark_that_does_not_start_says_what_it_needs(
     assert "Traceback" not in done.stdout + done.stderr
     assert CANARY not in done.stdout + done.stderr
     assert not (terminal.folder / "out").exists()
+
+
+KILLS_SPARK = """
+import os
+from meta_eval.lanes.production.query_log import spark
+
+def task(batches):
+    with open(f"/proc/{os.getppid()}/stat") as daemon:
+        os.kill(int(daemon.read().split()[3]), 9)
+    yield
+
+spark._range_task = lambda *_: task
+"""
+
+
+def test_spark_that_is_killed_ends_in_one_line(terminal: Terminal) -> None:
+    log = terminal.folder / "log.jsonl"
+    log.write_text(lines(good_row(1, question=CANARY)))
+    words = ("attest", "--input", log, "--as-of", AS_OF, "--output", terminal.folder / "out", "--engine", "spark")
+    done = replace(terminal, before=KILLS_SPARK)(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("meta-eval: a Spark task ended before its work was done")
+    assert done.stderr.count("\n") == 1
+    assert not (terminal.folder / "out").exists()
+    assert [entry.name for entry in (terminal.folder / "tmp").iterdir() if not entry.name.startswith("hsperf")] == []

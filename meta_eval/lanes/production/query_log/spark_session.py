@@ -6,6 +6,7 @@ to the console is discarded, as a failing task's trace may quote what it worked 
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
@@ -41,11 +42,14 @@ def started(master: str, folder: Path) -> Iterator[SparkSession]:
             from pyspark.sql import SparkSession
         except ImportError:
             raise UsageError("the engine spark needs PySpark: pip install 'meta-eval[spark]'") from None
+        stack.enter_context(_py4j_silent())
         conf = SparkConf().setAll(list(_settings(master, folder).items()))
         try:
             gateway = launch_gateway(conf, {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL})
             stack.callback(_end, gateway, SparkContext)
             session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            # It too would print a trace.
+            session.sparkContext._accumulatorServer.handle_error = lambda *_: None
         except Exception:  # Py4J's and Spark's own, which quote the machine's paths
             raise MetaEvalError(
                 "Spark did not start: it needs Java 17 or newer (JAVA_HOME or the PATH) and a master that answers"
@@ -72,6 +76,24 @@ def _settings(master: str, folder: Path) -> dict[str, str]:
         # No port is open to the network.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
+
+
+@contextmanager
+def _py4j_silent() -> Iterator[None]:
+    """Of a JVM that is no more Py4J logs traces, some of them as root; the error that ends the scan says what to do."""
+
+    def others(record: logging.LogRecord) -> bool:
+        return Path(record.pathname).parent.name != "py4j"
+
+    root, own = logging.getLogger(), logging.getLogger("py4j")
+    level = own.level
+    root.addFilter(others)
+    own.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        root.removeFilter(others)
+        own.setLevel(level)
 
 
 @contextmanager
