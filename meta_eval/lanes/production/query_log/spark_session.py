@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -110,7 +111,9 @@ def _interrupts_kept() -> Iterator[None]:
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(Exception):  # a JVM that was killed cannot be asked to stop
+    # A JVM that was killed cannot be asked to stop.
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         session.stop()
 
 
