@@ -15,7 +15,7 @@ run: $(READY) ## set everything up and play a whole rehearsal round to its verdi
 test: $(READY) ## set everything up and pass the tests
 	$(BIN)/python -m pytest -n 2 --dist loadscope -q
 
-live: $(READY) ## test the running thing: dagster dev, a browser, servers (needs chromium, postgresql, redis-server)
+live: $(READY) ## test the running thing: dagster dev, a browser, servers (needs chromium, postgresql, redis-server, java)
 	$(BIN)/python -m pytest -n 0 -q meta_eval_tests/live
 
 screenshots: $(READY) ## make the pictures of the operator's handbook anew (needs chromium)
@@ -49,6 +49,8 @@ mutants: $(READY) ## change every artifact in every place; none may survive an a
 lock: $(READY) ## resolve the versions anew and lock them with their hashes
 	$(BIN)/uv pip compile pyproject.toml --extra dagster --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-strip-extras --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra spark -c requirements.lock --universal --python-version 3.11 \
+	  --generate-hashes --no-strip-extras --no-emit-index-url --no-header --no-annotate --upgrade -q -o requirements-spark.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

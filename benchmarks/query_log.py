@@ -5,7 +5,8 @@
 The floor is hashing the file and parsing every field of it with DuckDB, a process for each. Every measure is a fresh
 process, timed as a whole (its start and imports included), on the same invented log; the measures take turns, and each
 figure is the median of its runs. Absolute times move with the machine, and with what else runs on it: only the ratios
-within one run count, and on a busy machine only those of processor time.
+within one run count, and on a busy machine only those of processor time. META_EVAL_ENGINE=spark and
+META_EVAL_SPARK_MASTER measure the other engine.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import which
 from typing import Any, NamedTuple
@@ -42,11 +44,18 @@ class Peak(threading.Thread):
 
     def run(self) -> None:
         """Look, and look again."""
-        me = Path("/proc/self/task") / str(threading.main_thread().native_id) / "children"
         while True:
-            processes = ["self", *me.read_text().split()] if me.exists() else ["self"]
-            self.kilobytes = max(self.kilobytes, sum(map(_proportional_kilobytes, processes)))
+            self.kilobytes = max(self.kilobytes, sum(map(_proportional_kilobytes, _family("self"))))
             time.sleep(0.2)
+
+
+def _family(process: str) -> Iterator[str]:
+    """A process and all that it and they have started."""
+    yield process
+    for children in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # it has ended meanwhile
+            for child in children.read_text().split():
+                yield from _family(child)
 
 
 def _proportional_kilobytes(process: str) -> int:
@@ -90,11 +99,12 @@ def _parse(path: Path, _: Path) -> None:
 
 def _setting() -> Any:
     from meta_eval.evidence.chronology import instant_ms
+    from meta_eval.home import log_engine
     from meta_eval.lanes.production.steps import Setting
 
     made_at = instant_ms(AS_OF)
     assert made_at is not None
-    return Setting(made_at)
+    return Setting(made_at, engine=log_engine())
 
 
 def _attest(path: Path, scratch: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from meta_eval.evidence.chronology import instant_ms, now_ms
+from meta_eval.home import ENGINES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -55,6 +56,21 @@ _ROUND = click.option(
     help="Instead of files: take everything from this round's folder, and keep the result there.",
 )
 output = click.option("--output", type=FOLDER, metavar="DIR", help="Folder for the results. Nothing is overwritten.")
+
+
+def engine(command: Command) -> Command:
+    """Who reads the query log."""
+    master = click.option(
+        "--spark-master",
+        metavar="MASTER",
+        help="Spark's master, such as spark://HOST:7077. [default: META_EVAL_SPARK_MASTER, or local[*]]",
+    )
+    choice = click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        help="Who judges the log's rows; the results are the same bytes. [default: META_EVAL_ENGINE, or local]",
+    )
+    return choice(master(command))
 
 
 def shared(clock_name: str) -> Callable[[Command], Command]:

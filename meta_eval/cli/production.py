@@ -20,9 +20,10 @@ from meta_eval.cli.places import round_named
 from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.canonical import Readable
 from meta_eval.evidence.files import write_bytes, write_document
-from meta_eval.home import artifact_root, evidence_folder
+from meta_eval.home import artifact_root, evidence_folder, log_engine
 from meta_eval.lanes import catalogue
 from meta_eval.lanes.production import guidance, readiness_page, readiness_steps, stages, steps
+from meta_eval.lanes.production.query_log import Engine
 from meta_eval.lanes.production.steps import Setting, Step
 
 
@@ -36,6 +37,8 @@ class Call:
     as_json: bool
     page: Path | None = None
     """Where the status page of a readiness goes, if anywhere."""
+    engine: Engine | None = None
+    """Who reads a query log, where it is not this machine's own processes."""
 
     def run(
         self, stage: str, files: Mapping[str, Any], direct: Callable[[Setting, Path], Step], *, log: Path | None = None
@@ -54,7 +57,7 @@ class Call:
         if missing or self.output is None:
             raise click.UsageError(f"missing {', '.join(missing)}; or name a round with --round NAME")
         with progress(log) if log else nullcontext() as on_rows:
-            step = direct(replace(Setting(self.made_at), on_rows=on_rows), self.output)
+            step = direct(Setting(self.made_at, on_rows=on_rows, engine=self.engine), self.output)
         self.tell(step)
 
     def tell(self, step: Step) -> None:
@@ -76,7 +79,7 @@ class Call:
             due = replace(due, run=lambda round_, setting: stages.judge_release(round_, setting, release))
         reads_log = "query_log" in due.inbox
         with progress(round_.inbox_file("query_log")) if reads_log else nullcontext() as on_rows:
-            setting = Setting(self.made_at, self.round_name, on_rows=on_rows)
+            setting = Setting(self.made_at, self.round_name, on_rows=on_rows, engine=self.engine)
             kept = stages.advance(round_, due, setting)
         catalogue.evidence_store(evidence_folder()).load(kept.artifact, catalogue.tables_of(kept.artifact))
         written = [kept.path, *kept.papers]
@@ -102,13 +105,14 @@ def command() -> None:
 
 @command.command()
 @options.file("--input", "The query log: a JSON array or JSON Lines, plain or gzip.")
+@options.engine
 @options.shared("--as-of")
-def attest(input: Path | None, **shared: Any) -> None:  # noqa: A002 - the option's name is the contract's
+def attest(input: Path | None, engine: str | None, spark_master: str | None, **shared: Any) -> None:  # noqa: A002 - the option's name is the contract's
     """Tell what a query log amounts to: one outcome a row, counts, and a blank attestation.
 
     Nothing of what is in the log is kept: no question, id, instant or contact.
     """
-    call = Call(**shared)
+    call = Call(**shared, engine=log_engine(engine, spark_master))
     call.run(
         "log_attestation",
         {"--input": input},
@@ -121,8 +125,16 @@ def attest(input: Path | None, **shared: Any) -> None:  # noqa: A002 - the optio
 @options.file("--input", "The query log that was attested.")
 @options.file("--attestation", "The operator's completed attestation of this log.")
 @options.file("--pseudonym-key", "A 32-byte key of your own; by default one is made in the results' private folder.")
+@options.engine
 @options.shared("--as-of")
-def export(input: Path | None, attestation: Path | None, pseudonym_key: Path | None, **shared: Any) -> None:  # noqa: A002
+def export(
+    input: Path | None,  # noqa: A002
+    attestation: Path | None,
+    pseudonym_key: Path | None,
+    engine: str | None,
+    spark_master: str | None,
+    **shared: Any,
+) -> None:
     """Export the eligible questions under pseudonyms, with a public receipt of counts and digests.
 
     Writes no question at all unless enough eligible ones remain and the attestation holds. The export is private.
@@ -141,7 +153,7 @@ def export(input: Path | None, attestation: Path | None, pseudonym_key: Path | N
             private=private,
         )
 
-    call = Call(**shared)
+    call = Call(**shared, engine=log_engine(engine, spark_master))
     call.run("question_export", {"--input": input, "--attestation": attestation}, direct, log=input)
 
 

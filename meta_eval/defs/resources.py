@@ -14,14 +14,14 @@ from meta_eval.evidence.canonical import Readable
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.errors import UsageError
 from meta_eval.evidence.store import EvidenceStore
-from meta_eval.home import artifact_root, home_folder
+from meta_eval.home import artifact_root, home_folder, log_engine
 from meta_eval.lanes.catalogue import evidence_store
 from meta_eval.lanes.production.rounds import Round
 from meta_eval.lanes.production.steps import Setting
 
 
 class MetaEvalHome(dg.ConfigurableResource[None]):
-    """The home folder, the URL of shared artifacts, and a fixed clock for controlled runs.
+    """The home folder, the URL of shared artifacts, the engine for query logs, and a fixed clock for controlled runs.
 
     Left out, each is that of the terminal.
     """
@@ -29,6 +29,8 @@ class MetaEvalHome(dg.ConfigurableResource[None]):
     home: str | None = None
     artifacts: str | None = None
     as_of: str | None = None
+    engine: str | None = None
+    spark_master: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -55,12 +57,13 @@ class MetaEvalHome(dg.ConfigurableResource[None]):
         """What a stage of this round runs under: the clock is read here, once a step.
 
         Raises:
-            UsageError: the fixed clock is not an instant.
+            UsageError: the fixed clock is not an instant, or no engine has that name.
         """
         made_at = time.time_ns() // 1_000_000 if self.as_of is None else instant_ms(self.as_of)
         if made_at is None:
             raise UsageError("as_of is not an instant such as 2026-11-30T19:00:00.000Z")
-        return Setting(made_at=made_at, round_name=round_name, on_rows=on_rows)
+        engine = log_engine(self.engine, self.spark_master)
+        return Setting(made_at=made_at, round_name=round_name, on_rows=on_rows, engine=engine)
 
     def relative(self, file: Readable) -> str:
         """A file as people are shown it: from the home folder or root on, so that no machine path is recorded."""

@@ -33,7 +33,7 @@ from meta_eval.lanes.production import (
 from meta_eval.lanes.production.export_file import write_export
 from meta_eval.lanes.production.policy import CURRENT_POLICY, Policy
 from meta_eval.lanes.production.pseudonyms import KEY_BYTES, case_ids
-from meta_eval.lanes.production.query_log import LARGE_LOG, RECORD_NAME, processes_for, scan_again, scan_log
+from meta_eval.lanes.production.query_log import LARGE_LOG, RECORD_NAME, Engine, processes_for, scan_again, scan_log
 
 REBUILDS: Mapping[str, Rebuild] = {
     attestation.KIND: attestation.rebuild,
@@ -59,6 +59,8 @@ class Setting:
     policy: Policy = CURRENT_POLICY
     on_rows: Progress | None = None
     """Called with rows and bytes so far while a log is read."""
+    engine: Engine | None = None
+    """Who reads a log and judges its rows, where it is not this machine's own processes."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def attest_log(log: Path, setting: Setting, *, private: Path | None = None) -> S
         private: the folder where a large log's record is kept, for the export to be quicker; by default none is.
     """
     record = private / RECORD_NAME if private and _is_large(log) else None
-    with scan_log(log, **_reading(log, setting), record=record) as scanned:
+    with scan_log(log, **_reading(log, setting), record=record, engine=setting.engine) as scanned:
         artifact = attestation.attest(
             scanned.log, made_at=setting.made_at, policy=setting.policy, round_name=setting.round_name
         )
@@ -103,10 +105,11 @@ def export_questions(
     with ExitStack() as stack:
         scanned = None
         reading = _reading(log, setting) | {"pseudonyms": partial(case_ids, key=key)}
-        if private is not None:
+        # Another engine judges the whole log again: a record tells rows by number, which only a whole reading knows.
+        if private is not None and setting.engine is None:
             scanned = stack.enter_context(scan_again(log, private / RECORD_NAME, **reading))
         if scanned is None:
-            scanned = stack.enter_context(scan_log(log, **reading))
+            scanned = stack.enter_context(scan_log(log, **reading, engine=setting.engine))
         judged = question_export.judge(
             scanned.log,
             document,

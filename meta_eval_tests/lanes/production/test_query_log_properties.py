@@ -25,7 +25,7 @@ def _changed(key: str, value: object, row: dict[str, Any]) -> dict[str, Any]:
 
 
 # Every way to be malformed that leaves the grammar of an array whole: a changed row, or a changed text.
-_SHAPES: list[Callable[[dict[str, Any]], object]] = [
+SHAPES: list[Callable[[dict[str, Any]], object]] = [
     lambda row: None,
     lambda row: 42,
     lambda row: "text",
@@ -54,7 +54,7 @@ _SHAPES: list[Callable[[dict[str, Any]], object]] = [
     lambda row: row | {"s": "half \ud83d"},
     lambda row: row | {"deep": json.loads("[" * 70 + "]" * 70)},
 ]
-_TEXTS: list[Callable[[str], str]] = [
+TEXTS: list[Callable[[str], str]] = [
     lambda text: text[: text.rindex("}")] + ',"outcome":"answered"}',
     lambda text: text[: text.rindex("}")] + ',"n":1e400}',
     lambda text: text[: text.rindex("}")] + ',"m":{"a":1,"\\u0061":2}}',
@@ -93,9 +93,9 @@ def row_and_outcome(draw: st.DrawFn) -> tuple[object, Callable[[str], str] | Non
     }
     kind = draw(st.sampled_from(["malformed", "malformed", "text", *kinds]))
     if kind == "malformed":
-        return draw(st.sampled_from(_SHAPES))(row), None, "malformed"
+        return draw(st.sampled_from(SHAPES))(row), None, "malformed"
     if kind == "text":
-        return row, draw(st.sampled_from(_TEXTS)), "malformed"
+        return row, draw(st.sampled_from(TEXTS)), "malformed"
     return row | kinds[kind](), None, kind
 
 

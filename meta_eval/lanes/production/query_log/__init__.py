@@ -2,15 +2,17 @@
 
 Source: the production evaluation document, the query log. In the order of the data: `grammar`, `framing` and
 `lines` (text to rows), `reading` (file to batches of rows), `instants`, `parsing`, `normalise`, `questions` and `rows`
-(row to outcome), `keys`, `duplicates` and `spill` (rows among rows), `cases` (what an export holds), `workers` and
-`scan` (the whole log), `record` and `again` (a second reading); `outcomes` holds their names. `layouts` and `columns`
-are a quicker way to the answers of `parsing`.
+(row to outcome), `keys`, `duplicates` and `spill` (rows among rows), `cases` (what an export holds), `workers`,
+`judging` and `scan` (the whole log), `record` and `again` (a second reading); `outcomes` holds their names. `layouts`
+and `columns` are a quicker way to the answers of `parsing`; `ranges`, `spark` and `spark_session` read and judge on a
+cluster, in the place of `reading` and `workers`.
 """
 
 from __future__ import annotations
 
 from meta_eval.lanes.production.query_log.again import scan_again
 from meta_eval.lanes.production.query_log.framing import ROW_LIMIT
+from meta_eval.lanes.production.query_log.judging import Engine
 from meta_eval.lanes.production.query_log.normalise import normalised_question
 from meta_eval.lanes.production.query_log.outcomes import (
     OUTCOME_LETTERS,
@@ -30,6 +32,7 @@ __all__ = [
     "OUTCOME_LETTERS",
     "RECORD_NAME",
     "ROW_LIMIT",
+    "Engine",
     "LogScan",
     "RowReader",
     "ScannedLog",

@@ -9,7 +9,7 @@ or let a question through twice, which the prepared manifest refuses; it can let
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
 
@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log.cases import Pseudonyms, SortedCases
+from meta_eval.lanes.production.query_log.judging import Job, judged_here
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, FUTURE, OUTCOMES, STALE, UNSUCCESSFUL
 from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, ROW_SCHEMA, RowReader, read_rows
 from meta_eval.lanes.production.query_log.record import Record, Rows, fitting
-from meta_eval.lanes.production.query_log.scan import Job, LogScan, Progress, ScannedLog, Tally, read_through
+from meta_eval.lanes.production.query_log.scan import LogScan, Progress, ScannedLog, Tally
 from meta_eval.lanes.production.query_log.spill import private_folder
 
 
@@ -53,13 +54,12 @@ def scan_again(
         chosen = _Chosen(reader, partial(_told, record, as_of_ms, policy, folder), on_rows)
         handed_on = np.zeros(len(OUTCOMES), dtype=np.int64)
         cases = SortedCases(folder)
-
-        def take(rows: Rows, written: pa.Array | None) -> None:
-            np.add.at(handed_on, rows.outcomes, 1)
-            if written is not None:
-                cases.add(written)
-
-        read_through(chosen, Job(as_of_ms, policy, None, pseudonyms), processes, take)
+        job = Job(as_of_ms, policy, None, hand_back=True)
+        with closing(judged_here(chosen, job, pseudonyms, processes)) as judging:
+            for rows, written in judging:
+                np.add.at(handed_on, rows.outcomes, 1)
+                if written is not None:
+                    cases.add(written)
         log = chosen.log
         holds = (
             log is not None

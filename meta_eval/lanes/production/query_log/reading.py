@@ -35,7 +35,7 @@ CHUNK_BYTES = BATCH_BYTES
 """Read at once; the rows of one such piece need not be joined to a batch."""
 
 _GZIP = b"\x1f\x8b"
-_NEXT_STEP = "export the log again and run the command again"
+NEXT_STEP = "export the log again and run the command again"
 
 
 class RowReader:
@@ -67,10 +67,10 @@ class RowReader:
             held.append(rows)
             size += rows.nbytes
             if size >= self._batch_bytes:
-                yield _batch(held)
+                yield batch_of(held)
                 held, size = [], 0
         if any(map(len, held)):
-            yield _batch(held)
+            yield batch_of(held)
 
     def _rows(self) -> Iterator[pa.Array]:
         try:
@@ -78,7 +78,7 @@ class RowReader:
                 yield from self._framed(self._text(file))
         except FramingError as error:
             rule = f"{error.rule} (offset in the decompressed text)" if self._gzip else error.rule
-            raise InputError(str(self._path), rule, offset=error.offset, next_step=_NEXT_STEP) from None
+            raise InputError(str(self._path), rule, offset=error.offset, next_step=NEXT_STEP) from None
         except OSError as error:
             raise unreadable(self._path, error) from error
 
@@ -97,7 +97,7 @@ class RowReader:
         self._gzip = file.read(2) == _GZIP
         file.seek(0)
         stored = chunks()
-        yield from _checked(_decompressed(stored, self._chunk_bytes) if self._gzip else stored)
+        yield from checked(_decompressed(stored, self._chunk_bytes) if self._gzip else stored)
         self.receipt = sha.hexdigest()
 
     @staticmethod
@@ -132,7 +132,8 @@ def read_rows(
     return RowReader(path, on_bytes=on_bytes, batch_bytes=batch_bytes, chunk_bytes=chunk_bytes)
 
 
-def _batch(rows: list[pa.Array]) -> pa.RecordBatch:
+def batch_of(rows: list[pa.Array]) -> pa.RecordBatch:
+    """Rows as one batch."""
     return pa.RecordBatch.from_arrays([joined([part for part in rows if len(part)])], schema=ROW_SCHEMA)
 
 
@@ -158,9 +159,13 @@ def _sniffed(head: bytes, at: int, line_at: int) -> tuple[ArrayFramer | LineFram
     raise FramingError("not JSON", at)
 
 
-def _checked(text: Iterator[bytes]) -> Iterator[bytes]:
-    """The text as it comes, once it is known to be UTF-8; a sequence cut by a chunk waits for the next."""
-    at, held = 0, b""
+def checked(text: Iterator[bytes], at: int = 0) -> Iterator[bytes]:
+    """The text from byte `at` on, once it is known to be UTF-8; a sequence cut by a chunk waits for the next.
+
+    Raises:
+        FramingError: it is not UTF-8.
+    """
+    held = b""
     for chunk in text:
         piece = held + chunk if held else chunk
         if _is_utf8(piece):

@@ -10,25 +10,22 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from multiprocessing import current_process
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from meta_eval.evidence.errors import MetaEvalError
 from meta_eval.lanes.production.policy import Policy
-from meta_eval.lanes.production.query_log.cases import Pseudonyms, SortedCases, written
+from meta_eval.lanes.production.query_log.cases import Pseudonyms, SortedCases
 from meta_eval.lanes.production.query_log.duplicates import Candidates
-from meta_eval.lanes.production.query_log.keys import NO_KEYS, Secrets, keys_of
+from meta_eval.lanes.production.query_log.judging import Engine, Job, judged_by, judged_here
+from meta_eval.lanes.production.query_log.keys import Secrets
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, MALFORMED, counts_of
 from meta_eval.lanes.production.query_log.reading import read_rows
 from meta_eval.lanes.production.query_log.record import Binding, Rows, recording, rules_digest
-from meta_eval.lanes.production.query_log.rows import classify
 from meta_eval.lanes.production.query_log.spill import SpillWriter, private_folder, spilled
-from meta_eval.lanes.production.query_log.workers import judged_in_order
 
 Progress = Callable[[int, int], None]
 _NEVER = np.iinfo(np.int64).min
@@ -97,6 +94,7 @@ def scan_log(
     on_rows: Progress | None = None,
     processes: int = 1,
     record: Path | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[ScannedLog]:
     """Scan the log at `path`; `on_rows` is told the rows and the stored bytes read so far.
 
@@ -106,29 +104,34 @@ def scan_log(
         pseudonyms: names for the query ids of the cases that are asked for afterwards. Without them no question is
             written anywhere, and `cases` is refused.
         record: where to keep what was found of each row, for `again.scan_again`; by default nowhere.
+        engine: who reads and judges in the place of this machine's processes.
 
     Raises:
         InputError: the file is not a query log; names the byte offset.
     """
-    reader = read_rows(path)
+    here, elsewhere = read_rows(path), engine(path) if engine else None
+    reader = elsewhere or here
+    job = Job(as_of_ms, policy, Secrets.drawn(), hand_back=pseudonyms is not None)
     with ExitStack() as stack:
         folder = cache(lambda: stack.enter_context(private_folder(work_dir)))
         tally = Tally(as_of_ms, folder)
         spill = folder() / "candidates.arrow" if pseudonyms else None
-        with ExitStack() as written:
-            writer = written.enter_context(recording(record)) if record else None
-            kept = written.enter_context(closing(SpillWriter(spill))) if spill else None
-
-            def take(rows: Rows, cases: pa.Array | None) -> None:
+        with ExitStack() as writing:
+            writer = writing.enter_context(recording(record)) if record else None
+            kept = writing.enter_context(closing(SpillWriter(spill))) if spill else None
+            judging = (
+                judged_by(elsewhere, job, pseudonyms, folder)
+                if elsewhere
+                else judged_here(here, job, pseudonyms, processes)
+            )
+            for rows, candidates in writing.enter_context(closing(judging)):
                 tally.add(rows)
                 if writer:
                     writer.add(rows)
-                if kept and cases is not None:
-                    kept.write(cases)
+                if kept and candidates is not None:
+                    kept.write(candidates)
                 if on_rows:
                     on_rows(tally.row_count, reader.byte_count)
-
-            read_through(reader, Job(as_of_ms, policy, Secrets.drawn(), pseudonyms), processes, take)
             log, eligible = tally.log(reader.receipt, reader.byte_count)
             if writer:
                 writer.finish(
@@ -138,43 +141,6 @@ def scan_log(
         for part in spilled(spill, eligible) if spill else ():
             cases.add(part)
         yield ScannedLog(log, folder() if spill else None, cases)
-
-
-class Job(NamedTuple):
-    """How a batch is judged."""
-
-    as_of_ms: int
-    policy: Policy
-    secrets: Secrets | None
-    """Under which rows are compared with one another; None where they are not."""
-    pseudonyms: Pseudonyms | None
-    """By which the candidates' cases are written; None where no question is kept."""
-
-
-def judged(job: Job, batch: pa.RecordBatch) -> tuple[Rows, pa.Array | None]:
-    """What was found of each row, small enough to send between processes, and the candidates' cases where kept."""
-    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy, compared=job.secrets is not None)
-    query_ids = classified.column("query_id").drop_null()
-    rows = Rows(
-        outcomes=classified.column("outcome").to_numpy().astype(np.uint8),
-        asked_at_ms=classified.column("asked_at_ms").fill_null(0).to_numpy(),
-        id_keys=keys_of(query_ids, job.secrets) if job.secrets else NO_KEYS,
-        question_keys=keys_of(classified.column("normal_question").drop_null(), job.secrets)
-        if job.secrets
-        else NO_KEYS,
-    )
-    if job.pseudonyms is None or not len(query_ids):
-        return rows, None
-    return rows, written(query_ids, classified.column("question").drop_null(), job.pseudonyms)
-
-
-def read_through(
-    batches: Iterable[pa.RecordBatch], job: Job, processes: int, take: Callable[[Rows, pa.Array | None], None]
-) -> None:
-    """Judge every batch and hand on what was found, in the order of the rows."""
-    with closing(judged_in_order(partial(judged, job), batches, processes)) as judging:
-        for rows, cases in judging:
-            take(rows, cases)
 
 
 class Tally:
