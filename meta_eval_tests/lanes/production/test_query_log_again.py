@@ -148,26 +148,45 @@ def test_a_log_changed_after_it_was_recorded_is_scanned_anew(kept: tuple[Path, P
     assert second(path, file) is None
 
 
-def _forged(path: Path, file: Path, outcome: int, row: int) -> None:
-    """A record that is whole and of this log, but for the outcome of one row."""
+def _sealed(path: Path, file: Path, change: Callable[[record.Rows], record.Rows]) -> None:
+    """A record that is whole and of this log, but for what was changed in its rows."""
     honest = record.fitting(file, byte_count=path.stat().st_size, as_of_ms=as_of_ms(), policy=CURRENT_POLICY)
     assert honest is not None
     (rows,) = list(honest)
-    outcomes = rows.outcomes.copy()
-    keys = {"id_keys": rows.id_keys, "question_keys": rows.question_keys}
-    if outcome == ELIGIBLE:
-        keys = {name: np.vstack((found, np.array([[1, 1]], np.uint64))) for name, found in keys.items()}
-    outcomes[row] = outcome
-    binding = honest.binding
     with record.recording(file) as writer:
-        writer.add(record.Rows(outcomes, rows.asked_at_ms, **keys))
-        writer.finish(binding)
+        writer.add(change(rows))
+        writer.finish(honest.binding)
+
+
+def _called_eligible(rows: record.Rows, row: int) -> record.Rows:
+    outcomes, one = rows.outcomes.copy(), np.array([[1, 1]], np.uint64)
+    outcomes[row] = ELIGIBLE
+    keys = [np.vstack((found, one)) for found in (rows.id_keys, rows.question_keys)]
+    return record.Rows(outcomes, rows.asked_at_ms, *keys)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: replace(rows, outcomes=rows.outcomes[:-1]),
+        lambda rows: replace(rows, asked_at_ms=rows.asked_at_ms[1:]),
+        lambda rows: replace(rows, id_keys=rows.id_keys[1:]),
+        lambda rows: replace(rows, question_keys=np.vstack((rows.question_keys, rows.question_keys))),
+        lambda rows: replace(rows, outcomes=np.where(rows.outcomes == CONTACT_BEARING, 200, rows.outcomes)),
+    ],
+)
+def test_a_sealed_record_that_does_not_fit_together_is_scanned_past(
+    kept: tuple[Path, Path], change: Callable[[record.Rows], record.Rows]
+) -> None:
+    assert second(*kept) is not None
+    _sealed(*kept, change)
+    assert second(*kept) is None
 
 
 def test_a_record_that_calls_a_contact_eligible_lets_nothing_out(kept: tuple[Path, Path]) -> None:
     path, file = kept
     assert first(path, file)[2][60] == CONTACT_BEARING
-    _forged(path, file, ELIGIBLE, 60)
+    _sealed(path, file, lambda rows: _called_eligible(rows, 60))
     assert second(path, file) is None
 
 

@@ -9,7 +9,7 @@ or let a question through twice, which the prepared manifest refuses; it can let
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 
@@ -70,15 +70,17 @@ def scan_again(
 
 
 def _told(record: Record, as_of_ms: int, policy: Policy, folder: Callable[[], Path]) -> LogScan | None:
-    """The whole log as the record tells it, judged by this reading's clock."""
+    """The whole log as the record tells it, judged by this reading's clock; None where it tells no whole log."""
     tally = Tally(as_of_ms, folder)
-    for rows in record:
-        now = _at(rows, as_of_ms, policy)
-        if now is None:
-            return None
-        tally.add(now)
-    log, _ = tally.log(record.binding.receipt, record.binding.byte_count)
-    return log if log.row_count == record.binding.row_count else None
+    with suppress(ValueError, pa.ArrowException):  # sealed, but by nobody of ours
+        for rows in record:
+            now = _at(rows, as_of_ms, policy)
+            if now is None:
+                return None
+            tally.add(now)
+        log, _ = tally.log(record.binding.receipt, record.binding.byte_count)
+        return log if log.row_count == record.binding.row_count else None
+    return None
 
 
 def _at(rows: Rows, as_of_ms: int, policy: Policy) -> Rows | None:

@@ -8,7 +8,8 @@ text, so a line of such a file is a case.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -71,14 +72,28 @@ class SortedCases:
             MetaEvalError: as `add` does.
         """
         if self._dealt.are_empty:
-            shares: Iterable[bytes] = [_lines(pa.concat_arrays(self._held))] if self._held else []
+            shares = iter([_lines(pa.concat_arrays(self._held))] if self._held else [])
         else:
             self._deal()
-            shares = self._dealt
+            shares = iter(self._dealt)
         comma = b""
-        for share in filter(None, shares):
-            yield comma + _in_order(share)[:-1].replace(b"\n", b",")
+        for share in filter(None, _in_order_ahead(shares)):
+            yield comma + share[:-1].replace(b"\n", b",")
             comma = b","
+
+
+def _in_order_ahead(shares: Iterator[bytes]) -> Iterator[bytes]:
+    """Each share's lines in order; one share is put in order while the one before it is used."""
+
+    def prepared() -> bytes | None:
+        share = next(shares, None)
+        return _in_order(share) if share else share
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(prepared)
+        while (ready := coming.result()) is not None:
+            coming = pool.submit(prepared)
+            yield ready
 
 
 def written(query_ids: pa.Array, questions: pa.Array, pseudonyms: Pseudonyms) -> pa.Array:

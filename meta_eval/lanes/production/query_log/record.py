@@ -29,15 +29,9 @@ from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE
 
 NAME = "query-log.record"
-_KEY = pa.binary(16)
-_SCHEMA = pa.schema(
-    [
-        pa.field("outcome", pa.int8(), nullable=False),
-        pa.field("asked_at_ms", pa.int64(), nullable=False),
-        pa.field("query_id_key", _KEY),
-        pa.field("question_key", _KEY),
-    ]
-)
+_TYPES = {"outcomes": np.uint8, "asked_at_ms": np.int64, "id_keys": np.uint64, "question_keys": np.uint64}
+_SCHEMA = pa.schema([pa.field(name, pa.binary(), nullable=False) for name in _TYPES])
+"""A batch of the record has one row: the bytes of each array of some `Rows`."""
 _DIGEST = 32
 _LENGTH = 8
 _LIBRARIES = ("email-validator", "idna", "msgspec", "phonenumbers", "pyarrow", "numpy")
@@ -84,8 +78,7 @@ class RecordWriter:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._sha, self.closed = file, hashlib.sha256(), False
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        self._writer = pa.ipc.new_stream(pa.PythonFile(self, mode="w"), _SCHEMA, options=options)
+        self._writer = pa.ipc.new_stream(pa.PythonFile(self, mode="w"), _SCHEMA)
 
     def write(self, data: Any) -> int:
         """Take bytes: what the stream writes goes through here, to be hashed."""
@@ -97,10 +90,7 @@ class RecordWriter:
 
     def add(self, rows: Rows) -> None:
         """Add rows, in their order."""
-        candidates = rows.outcomes == ELIGIBLE
-        place = pa.array(np.cumsum(candidates) - 1, mask=~candidates)
-        columns = [pa.array(rows.outcomes.view(np.int8)), pa.array(rows.asked_at_ms)]
-        columns += [_keys(keys).take(place) for keys in (rows.id_keys, rows.question_keys)]
+        columns = [_bytes_of(getattr(rows, name), kind) for name, kind in _TYPES.items()]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=_SCHEMA))
 
     def finish(self, binding: Binding) -> None:
@@ -128,10 +118,19 @@ class Record:
         self._path = path
 
     def __iter__(self) -> Iterator[Rows]:
+        """The rows as they were added.
+
+        Raises:
+            ValueError: they are not what a writer of ours would have written.
+        """
         with self._path.open("rb") as file, pa.ipc.open_stream(file) as stream:
             for batch in stream:
-                outcomes, asked, ids, questions = batch.columns
-                yield Rows(outcomes.to_numpy().view(np.uint8), asked.to_numpy(), _words(ids), _words(questions))
+                parts = zip(batch.columns, _TYPES.values(), strict=True)
+                outcomes, asked, *keys = (np.frombuffer(column[0].as_buffer(), kind) for column, kind in parts)
+                candidates = np.count_nonzero(outcomes == ELIGIBLE)
+                if asked.size != outcomes.size or any(key.size != 2 * candidates for key in keys):
+                    raise ValueError("a record whose columns do not fit together")
+                yield Rows(outcomes, asked, keys[0].reshape(-1, 2), keys[1].reshape(-1, 2))
 
 
 def fitting(path: Path, *, byte_count: int, as_of_ms: int, policy: Policy) -> Record | None:
@@ -162,13 +161,7 @@ def _told(path: Path, size: int) -> bytes | None:
         return file.read(length)
 
 
-def _keys(keys: np.ndarray) -> pa.Array:
-    data = pa.py_buffer(np.ascontiguousarray(keys))
-    return pa.Array.from_buffers(_KEY, keys.shape[0], [None, data])
-
-
-def _words(keys: pa.Array) -> np.ndarray:
-    kept = keys.drop_null()
-    start = kept.offset * _KEY.byte_width
-    data = kept.buffers()[1] if len(kept) else b""
-    return np.frombuffer(data, dtype=np.uint64, count=2 * len(kept), offset=start).reshape(-1, 2)
+def _bytes_of(values: np.ndarray, kind: type) -> pa.Array:
+    data: np.ndarray = np.ascontiguousarray(values, dtype=kind)
+    edges = np.array([0, data.nbytes], dtype=np.int32)
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(edges), pa.py_buffer(data)])

@@ -28,8 +28,8 @@ from meta_eval.evidence.errors import MetaEvalError
 Result = TypeVar("Result")
 _SLOT = 12 << 20
 """Bytes of the shared file for one batch. A larger one is judged here."""
-_SLOTS = 2
-"""Batches that one worker has: the one under way and the next."""
+_SLOTS = 3
+"""Batches that one worker has: the one under way, and as many as it can judge while this process judges one."""
 _MOST_WAITING = 16
 
 
