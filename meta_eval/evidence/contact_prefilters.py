@@ -117,7 +117,7 @@ ASCII_MAY_HOLD: Final[tuple[tuple[str, ...], ...]] = (
     ),
     (r"\s(?i:street|avenue|ave|road|rd|boulevard|blvd|crescent|str)\b", _NEXT),
     (_ROMANCE_ASCII, _NO_YEAR),
-    (_CONTEXT_ASCII, rf"{_NO_YEAR}|{_NEXT}"),
+    (_CONTEXT_ASCII, rf"{_NO_YEAR}|{_NEXT}(?s:.*)[0-9]"),
 )
 """What an ASCII text must hold for any rule to find anything, for an engine (RE2) that looks for one pattern in many
 texts: of one of these groups every pattern. That engine compiles a pattern at every call, so they are short."""
