@@ -30,7 +30,7 @@ from meta_eval.lanes.production.query_log.lines import LineFramer
 
 ROW_SCHEMA = pa.schema([pa.field("row", pa.binary())])
 """A null row is one longer than ROW_LIMIT: its text is not kept."""
-BATCH_BYTES = 8 << 20
+BATCH_BYTES = 4 << 20
 CHUNK_BYTES = BATCH_BYTES
 """Read at once; the rows of one such piece need not be joined to a batch."""
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 from meta_eval.evidence.errors import MetaEvalError
 
 Result = TypeVar("Result")
-_SLOT = 12 << 20
+_SLOT = 8 << 20
 """Bytes of the shared file for one batch. A larger one is judged here."""
 _SLOTS = 3
 """Batches that one worker has: the one under way, and as many as it can judge while this process judges one."""
