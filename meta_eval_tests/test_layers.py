@@ -34,6 +34,12 @@ def test_import_linter_keeps_every_contract() -> None:
     assert "0 kept" not in run.stdout
 
 
+def test_a_command_that_gates_no_table_does_not_wait_for_pandera() -> None:
+    code = "import meta_eval.cli.production, sys; print('pandera' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
 def test_evidence_lanes_and_cli_import_without_dagster() -> None:
     names = modules("evidence", "lanes", "cli")
     assert len(names) > 20

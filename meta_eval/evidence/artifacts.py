@@ -61,6 +61,11 @@ def merged(blockers: Iterable[Blocker]) -> list[Blocker]:
     return [Blocker(code, subject, count) for (code, subject), count in sorted(totals.items())]
 
 
+def at_least(found: int, least: int, *, code: str, subject: str) -> list[Blocker]:
+    """A blocker with the number found where it is below the least that is due."""
+    return [] if found >= least else [Blocker(code, subject, found)]
+
+
 def sealed(
     *,
     kind: str,

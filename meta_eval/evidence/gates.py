@@ -82,8 +82,3 @@ def _redacted(failures: pd.DataFrame, subject: str, excused: Mapping[str, int]) 
                 continue
         blockers.append(Blocker(rule, f"{subject}.{column}" if named_column else subject, count))
     return blockers
-
-
-def at_least(found: int, least: int, *, code: str, subject: str) -> list[Blocker]:
-    """A blocker with the number found where it is below the least that is due."""
-    return [] if found >= least else [Blocker(code, subject, found)]

@@ -17,7 +17,8 @@ import pytest
 from pandera.typing import Series
 
 import meta_eval
-from meta_eval.evidence.gates import at_least, gate, table
+from meta_eval.evidence.artifacts import at_least
+from meta_eval.evidence.gates import gate, table
 from meta_eval.lanes.production import contracts
 
 PACKAGE = Path(meta_eval.__file__).parent

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
-from meta_eval.evidence.gates import at_least
+from meta_eval.evidence.artifacts import Artifact, Blocker, at_least, named_inputs, sealed
 from meta_eval.lanes.production.policy import Policy, replayed
 from meta_eval.lanes.production.query_log import LogScan, counts_of, outcomes_of, runs_of
 

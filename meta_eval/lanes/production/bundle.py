@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, at_least, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import (
@@ -26,7 +26,6 @@ from meta_eval.evidence.documents import (
     read_projection,
     whole_number,
 )
-from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production import coverage, documents
 from meta_eval.lanes.production.joined import normalised_bundle, reviewed_citations
 from meta_eval.lanes.production.labels import kept_manifest, manifest_of

@@ -13,8 +13,7 @@ from typing import Any
 from meta_eval.evidence.artifacts import Blocker
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import Reading
-from meta_eval.evidence.gates import gate, table
-from meta_eval.lanes.production import contracts
+from meta_eval.lanes.production.gated_tables import gated
 from meta_eval.lanes.production.policy import Policy
 
 Row = dict[str, Any]
@@ -51,7 +50,7 @@ def coverage_blockers(
         }
         for case_id in sorted(frozen_cases.keys() | observations.keys() | reviews.keys())
     ]
-    return gate(contracts.CaseCoverage, table(contracts.CaseCoverage, rows), subject="case_coverage", least_rows=1)
+    return gated("CaseCoverage", rows, subject="case_coverage", least_rows=1)
 
 
 def _due(case_id: str, found: int, reviews_due: Mapping[str, int] | None) -> int:
@@ -108,8 +107,7 @@ def trace_blockers(
         "currency": reading.refused_at(f"{place}.cost.currency") + whole_cost,
         "receipt_is_missing": reading.refused_at(f"{place}.cost.basis") + whole_cost,
     }
-    frame = table(contracts.Traces, rows)
-    return gate(contracts.Traces, frame, subject="traces", least_rows=1, excused=excused)
+    return gated("Traces", rows, subject="traces", least_rows=1, excused=excused)
 
 
 def _lacks_receipt(cost: Row) -> bool:
@@ -142,8 +140,7 @@ def claim_blockers(observed: list[Row], reading: Reading) -> list[Blocker]:
         "citation_count": lists,
         "distinct_citations": lists,
     }
-    frame = table(contracts.EmittedClaims, rows)
-    return gate(contracts.EmittedClaims, frame, subject="emitted_claims", least_rows=0, excused=excused)
+    return gated("EmittedClaims", rows, subject="emitted_claims", least_rows=0, excused=excused)
 
 
 def emitted_claims(observed: list[Row]) -> Iterator[tuple[Row, Row]]:
@@ -180,8 +177,7 @@ def decision_blockers(observed: list[Row], reviewed: list[Row]) -> list[Blocker]
             }
             for claim_id, citation in sorted(due | decided.keys())
         ]
-    frame = table(contracts.CitationDecisions, rows)
-    return gate(contracts.CitationDecisions, frame, subject="citation_decisions", least_rows=0)
+    return gated("CitationDecisions", rows, subject="citation_decisions", least_rows=0)
 
 
 def review_blockers(
@@ -212,5 +208,4 @@ def review_blockers(
         "is_operator": codes,
         "is_approver": codes,
     }
-    frame = table(contracts.Reviews, rows)
-    return gate(contracts.Reviews, frame, subject="reviews", least_rows=1, excused=excused)
+    return gated("Reviews", rows, subject="reviews", least_rows=1, excused=excused)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from meta_eval.evidence.artifacts import ENVIRONMENTS, Artifact, Blocker, named_inputs, sealed
+from meta_eval.evidence.artifacts import ENVIRONMENTS, Artifact, Blocker, at_least, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import (
@@ -27,9 +27,8 @@ from meta_eval.evidence.documents import (
     read_projection,
 )
 from meta_eval.evidence.errors import VerificationError
-from meta_eval.evidence.gates import at_least, gate, table
 from meta_eval.lanes.production import documents
-from meta_eval.lanes.production.contracts import LabelledCases, Labels
+from meta_eval.lanes.production.gated_tables import gated
 from meta_eval.lanes.production.policy import Policy, replayed, unchanged_policy
 
 KIND = "frozen-labels"
@@ -239,6 +238,6 @@ def _case_blockers(cases: list[dict[str, Any]], prepared: dict[str, str], readin
         "distinct_claims": lists_refused,
     }
     return [
-        *gate(Labels, table(Labels, rows), subject="labels", least_rows=1, excused=excused),
-        *gate(LabelledCases, table(LabelledCases, coverage), subject="labelled_cases", least_rows=1),
+        *gated("Labels", rows, subject="labels", least_rows=1, excused=excused),
+        *gated("LabelledCases", coverage, subject="labelled_cases", least_rows=1),
     ]

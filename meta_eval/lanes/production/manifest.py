@@ -10,7 +10,7 @@ import functools
 import hashlib
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, at_least, made_at_ms, sealed
 from meta_eval.evidence.documents import (
     SHA256,
     Keyed,
@@ -22,10 +22,9 @@ from meta_eval.evidence.documents import (
     read_projection,
     whole_number,
 )
-from meta_eval.evidence.gates import at_least, gate, table
 from meta_eval.evidence.identifiers import contact_rule
 from meta_eval.lanes.production import documents
-from meta_eval.lanes.production.contracts import ExportedCases
+from meta_eval.lanes.production.gated_tables import gated
 from meta_eval.lanes.production.policy import Policy, policy_of
 from meta_eval.lanes.production.query_log import normalised_question
 
@@ -177,9 +176,9 @@ def _case_blockers(cases: list[dict[str, Any]], reading: Reading, policy: Policy
     ]
     questions_refused = reading.refused_at("export.cases[].question")
     return [
-        *gate(
-            ExportedCases,
-            table(ExportedCases, rows),
+        *gated(
+            "ExportedCases",
+            rows,
             subject="exported_cases",
             least_rows=1,
             excused={

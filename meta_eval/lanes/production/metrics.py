@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, named_inputs, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, at_least, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.documents import SHA256, Keyed, kept_part, none_or, whole_number
 from meta_eval.evidence.errors import VerificationError
-from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production import documents
 from meta_eval.lanes.production.figures import figures_of
 from meta_eval.lanes.production.joined import normalised_bundle

@@ -11,11 +11,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
+from meta_eval.evidence.artifacts import Artifact, Blocker, at_least, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.chronology import instant_ms, written_instant
 from meta_eval.evidence.documents import WRITTEN_INSTANT, Keyed, kept_part, none_or, read, read_projection, whole_number
 from meta_eval.evidence.errors import VerificationError
-from meta_eval.evidence.gates import at_least
 from meta_eval.lanes.production import documents
 from meta_eval.lanes.production.policy import Policy, policy_of
 from meta_eval.lanes.production.query_log import OUTCOMES, LogScan

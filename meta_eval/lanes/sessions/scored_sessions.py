@@ -12,7 +12,6 @@ from typing import Any
 
 from meta_eval.evidence.artifacts import Artifact, Blocker, made_at_ms, named_inputs, sealed
 from meta_eval.evidence.canonical import digest
-from meta_eval.lanes.sessions.contracts import contract_blockers
 from meta_eval.lanes.sessions.ledger import Ledger
 from meta_eval.lanes.sessions.projection import document_of, ledger_of
 from meta_eval.lanes.sessions.resolution import unusable_ids
@@ -77,6 +76,9 @@ def _artifact(
 
 
 def _blockers(ledger: Ledger, scored: Sequence[Scored]) -> list[Blocker]:
+    # Pandera is loaded with the first ledger, as most commands have none.
+    from meta_eval.lanes.sessions.contracts import contract_blockers
+
     blockers = contract_blockers(ledger)
     if ledger.sessions.state != "present":
         blockers.append(Blocker(f"session-ledger-{ledger.sessions.state}", "sessionLedger"))
