@@ -75,7 +75,7 @@ def as_if_large(processes: int) -> None:
     steps.LARGE_LOG = scan.LARGE_LOG = 0
     duplicates._HELD, duplicates._SHARES = 16, 2
     by_two_digits = cases._shares
-    cases.MOST_AT_ONCE, cases._SHARES, cases._shares = 0, 4, lambda lines: by_two_digits(lines) // 64
+    cases.HELD_BYTES, cases._SHARES, cases._shares = 0, 4, lambda lines: by_two_digits(lines) // 64
     steps.processes_for = lambda _: processes
     # Drawn anew for each reading otherwise; here a whole record is known by its bytes.
     keys.Secrets.drawn = classmethod(lambda cls: cls("0123456789abcdef", "fedcba9876543210"))

@@ -51,7 +51,7 @@ def in_one_piece(scan: ScannedLog, questions: list[str]) -> bytes:
     return canonical_bytes(document | {"cases": [{"caseId": name, "question": text} for name, text in found]})
 
 
-@pytest.mark.parametrize("at_once", [0, 10**6])
+@pytest.mark.parametrize("held", [0, 10**6])
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     questions=st.lists(
@@ -61,9 +61,9 @@ def in_one_piece(scan: ScannedLog, questions: list[str]) -> bytes:
     )
 )
 def test_the_export_is_what_one_canonical_document_would_be(
-    at_once: int, questions: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    held: int, questions: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cases, "MOST_AT_ONCE", at_once)
+    monkeypatch.setattr(cases, "HELD_BYTES", held)
     with scanned(tmp_path, questions) as scan:
         expected = in_one_piece(scan, questions)
         receipt = export_file.write_export(JUDGED, scan, lambda receipt: tmp_path / f"{receipt}.json")
@@ -109,7 +109,7 @@ def test_an_export_that_is_there_is_kept_and_another_is_never_overwritten(tmp_pa
 
 
 def test_a_full_disk_ends_in_our_own_error_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cases, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(cases, "HELD_BYTES", 0)
 
     def full(*_: object) -> None:
         raise OSError(28, "zebrafish-canary")
@@ -132,7 +132,7 @@ EXPORTER = """
     from meta_eval.lanes.production.query_log import cases, scan_log
     from meta_eval_tests.lanes.production.test_export_file import CURRENT_POLICY, JUDGED, NAMED, as_of_ms
 
-    cases.MOST_AT_ONCE = 0
+    cases.HELD_BYTES = 0
     if __name__ == "__main__":
         folder = Path(sys.argv[1])
         print("begun", flush=True)

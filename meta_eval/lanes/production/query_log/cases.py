@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from meta_eval.evidence.canonical import canonical_bytes
 from meta_eval.lanes.production.query_log.spill import Shares
 
-MOST_AT_ONCE = 50_000
-"""Cases of a log that needs no files. A question has at most 1,000 characters, so they are at most 200 MB."""
+HELD_BYTES = 8 << 20
+"""Of cases in memory before they are dealt into files; a log with fewer needs none."""
 Pseudonyms = Callable[[pa.Array], pa.Array]
 """Names for query ids: `case-` and the same number of hexadecimal digits for each. Other processes are given it."""
 
@@ -41,7 +41,7 @@ class SortedCases:
 
     def __init__(self, folder: Callable[[], Path]) -> None:
         self._held: list[pa.Array] = []
-        self._count = 0
+        self._size = 0
         self._dealt = Shares(folder, "cases", _SHARES)
 
     def add(self, cases: pa.Array) -> None:
@@ -51,14 +51,14 @@ class SortedCases:
             MetaEvalError: the private folder has no room or cannot be written.
         """
         self._held.append(cases)
-        self._count += len(cases)
-        if self._count > MOST_AT_ONCE:
+        self._size += cases.nbytes
+        if self._size > HELD_BYTES:
             self._deal()
 
     def _deal(self) -> None:
         if not self._held:
             return
-        cases, self._held, self._count = pa.concat_arrays(self._held), [], 0
+        cases, self._held, self._size = pa.concat_arrays(self._held), [], 0
         shares = _shares(cases)
         dealt = cases.take(pa.array(np.argsort(shares, kind="stable")))
         edges = np.frombuffer(dealt.buffers()[1], dtype=np.int64)[: len(dealt) + 1]
