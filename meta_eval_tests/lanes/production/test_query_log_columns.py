@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -15,6 +16,7 @@ from meta_eval.evidence.identifiers import ASCII_SIGN, may_hold_contact
 from meta_eval.lanes.production.policy import CURRENT_POLICY
 from meta_eval.lanes.production.query_log import columns, questions, rows
 from meta_eval.lanes.production.query_log.layouts import learnt
+from meta_eval.lanes.production.query_log.places import places_of
 from meta_eval.lanes.production.query_log.rows import CLASSIFIED_SCHEMA, classify
 from meta_eval_tests.lanes.production.query_log_world import (
     MISSING,
@@ -231,3 +233,10 @@ def test_the_contracts_row_is_judged_in_bulk_not_one_by_one(monkeypatch: pytest.
         "query-1",
         "query-2",
     ]
+
+
+@given(st.lists(st.integers(0, 300), max_size=20), st.integers(0, 300))
+def test_rare_places_are_where_a_mask_is_true(true: list[int], size: int) -> None:
+    mask = np.zeros(size, dtype=bool)
+    mask[[place for place in true if place < size]] = True
+    assert places_of(mask).tolist() == sorted({place for place in true if place < size})

@@ -17,6 +17,7 @@ import pyarrow as pa
 from meta_eval.lanes.production.query_log.framing import ROW_LIMIT
 from meta_eval.lanes.production.query_log.layouts import Layout, learnt
 from meta_eval.lanes.production.query_log.parsing import LONGEST_QUERY_ID
+from meta_eval.lanes.production.query_log.places import places_of
 
 _MOST_LAYOUTS = 16
 _LESSONS = 4
@@ -60,8 +61,8 @@ class Text:
         self.data = np.concatenate((data, np.zeros(_PAD, dtype=np.uint8)))
         self.marks = np.flatnonzero(data == 0x22)
         self.first_mark, self.mark_counts = self._counted(self.marks)
-        self.controls = self._counted(np.flatnonzero(data < 0x20))[1]
-        escaped = self._counted(np.flatnonzero(data == 0x5C))[1] > 0
+        self.controls = self._counted(places_of(data < 0x20))[1]
+        escaped = self._counted(places_of(data == 0x5C))[1] > 0
         self.open = ~escaped & (self.ends - self.starts <= ROW_LIMIT) & rows.is_valid().to_numpy(False)
 
     def _counted(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -145,7 +146,8 @@ def _fitting(text: Text, layout: Layout, contract: str) -> Judged | None:
         return None
     opens, closes = _values(text, layout, rows)
     good = _is_written_as(text, layout, rows, opens, closes)
-    rows, opens, closes = rows[good], opens[:, good], closes[:, good]
+    if not good.all():
+        rows, opens, closes = rows[good], opens[:, good], closes[:, good]
     places = layout.fields
 
     def value(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -165,14 +167,16 @@ def _fitting(text: Text, layout: Layout, contract: str) -> Judged | None:
             start, stop = value("contract")
             named = contract.encode()
             consent = 1 + (text.equal(start, named) & (stop - start == len(named))).astype(np.int8)
-    text.open[rows[good]] = False
+    # Not copied where all are good, as they are in most batches.
+    kept = slice(None) if good.all() else good
+    text.open[rows[kept]] = False
     return Judged(
-        rows=rows[good],
-        asked_at_ms=asked[good],
-        failed=failed[good],
-        consent=consent[good],
-        query_id=np.stack(query_id)[:, good],
-        question=np.stack(question)[:, good],
+        rows=rows[kept],
+        asked_at_ms=asked[kept],
+        failed=failed[kept],
+        consent=consent[kept],
+        query_id=np.stack(query_id)[:, kept],
+        question=np.stack(question)[:, kept],
     )
 
 

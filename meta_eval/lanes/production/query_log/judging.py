@@ -56,7 +56,13 @@ Engine = Callable[[Path], Reading]
 
 def judged(job: Job, batch: pa.RecordBatch) -> Found:
     """Judge the rows of a batch; small enough to send between processes."""
-    classified = classify(batch, as_of_ms=job.as_of_ms, policy=job.policy, compared=job.secrets is not None)
+    classified = classify(
+        batch,
+        as_of_ms=job.as_of_ms,
+        policy=job.policy,
+        compared=job.secrets is not None,
+        questions=job.hand_back,
+    )
     query_ids = classified.column("query_id").drop_null()
     id_keys = question_keys = NO_KEYS
     if job.secrets:

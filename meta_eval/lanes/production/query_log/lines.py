@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from meta_eval.lanes.production.query_log.framing import BLANK, BOM, ROW_LIMIT, FramingError, Rows, joined
 from meta_eval.lanes.production.query_log.grammar import GrammarError, ValueScanner, is_one_value
+from meta_eval.lanes.production.query_log.places import places_of
 
 
 class LineFramer:
@@ -81,7 +82,7 @@ class LineFramer:
 def _whole_lines(text: bytes) -> pa.Array:
     """The rows of whole lines, found together where none has more white space about it than a CR."""
     data = np.frombuffer(text, dtype=np.uint8)
-    feeds = np.flatnonzero(data == 0x0A)
+    feeds = places_of(data == 0x0A)
     starts = np.concatenate(([0], feeds + 1))[:-1]
     ends = feeds - ((data[feeds - 1] == 0x0D) & (feeds > starts))
     filled = ends > starts

@@ -46,13 +46,16 @@ class _Asked(NamedTuple):
     question: pa.Array
 
 
-def classify(batch: pa.RecordBatch, *, as_of_ms: int, policy: Policy, compared: bool = True) -> pa.RecordBatch:
+def classify(
+    batch: pa.RecordBatch, *, as_of_ms: int, policy: Policy, compared: bool = True, questions: bool = True
+) -> pa.RecordBatch:
     """The outcome of each row of `batch` (column "row": one row's JSON text, null where it is over-long).
 
     A row that only other rows could still exclude is a candidate and carries the index of "eligible".
 
     Args:
         compared: whether to give the normal forms by which rows are compared; without them that column is null.
+        questions: whether to give the questions; likewise.
     """
     rows = batch.column("row")
     outcomes = np.full(len(rows), MALFORMED, dtype=np.int8)
@@ -79,7 +82,7 @@ def classify(batch: pa.RecordBatch, *, as_of_ms: int, policy: Policy, compared: 
         pa.array(outcomes),
         pa.array(asked_at_ms, mask=outcomes == MALFORMED),
         _spread(asked.query_id.filter(chosen), candidate),
-        _spread(asked.question.filter(chosen), candidate),
+        _spread(asked.question.filter(chosen), candidate) if questions else nothing,
         nothing if answers.normal is None else _spread(answers.normal, candidate),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=CLASSIFIED_SCHEMA)
