@@ -38,7 +38,7 @@ PEER_ROWS = 1_000_000
 
 
 class Peak(threading.Thread):
-    """The most memory that this process and its workers held at one time, looked at five times a second."""
+    """The most memory that this process and its workers held at one time, looked at twice a second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -48,7 +48,7 @@ class Peak(threading.Thread):
         """Look, and look again."""
         while True:
             self.kilobytes = max(self.kilobytes, sum(map(_proportional_kilobytes, _family("self"))))
-            time.sleep(0.2)
+            time.sleep(0.5)
 
 
 def _family(process: str) -> Iterator[str]:

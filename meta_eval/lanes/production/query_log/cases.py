@@ -8,8 +8,10 @@ text, so a line of such a file is a case.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ _BEFORE_NAME, _BEFORE_QUESTION, _END, _NOTHING = (
 _PREFIX = len("case-")
 _DIGITS_AT = len(_BEFORE_NAME.as_py()) + _PREFIX
 _SHARES = 256
+_AHEAD = 2
 
 
 class SortedCases:
@@ -77,22 +80,18 @@ class SortedCases:
             self._deal()
             shares = iter(self._dealt)
         comma = b""
-        for share in filter(None, _in_order_ahead(shares)):
+        for share in _in_order_ahead(filter(None, shares)):
             yield comma + share[:-1].replace(b"\n", b",")
             comma = b","
 
 
 def _in_order_ahead(shares: Iterator[bytes]) -> Iterator[bytes]:
-    """Each share's lines in order; one share is put in order while the one before it is used."""
-
-    def prepared() -> bytes | None:
-        share = next(shares, None)
-        return _in_order(share) if share else share
-
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(prepared)
-        while (ready := coming.result()) is not None:
-            coming = pool.submit(prepared)
+    """Each share's lines in order; the next two are put in order while one is used."""
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        coming = deque(pool.submit(_in_order, share) for share in islice(shares, _AHEAD))
+        while coming:
+            ready = coming.popleft().result()
+            coming.extend(pool.submit(_in_order, share) for share in islice(shares, 1))
             yield ready
 
 

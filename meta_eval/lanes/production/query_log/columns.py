@@ -94,7 +94,7 @@ class Text:
         """Milliseconds since the epoch, and whether the text is an instant in the usual spelling."""
         seen = np.ndarray((self.data.size - _INSTANT + 1,), dtype=f"V{_INSTANT}", buffer=self.data, strides=(1,))
         chars = np.ascontiguousarray(seen[starts]).view(np.uint8).reshape(-1, _INSTANT)
-        digits = (chars[:, _DIGIT_PLACES] - np.uint8(48)).T.astype(np.int64)
+        digits = (chars[:, _DIGIT_PLACES] - np.uint8(48)).T.astype(np.int32)
         year = digits[0] * 1000 + digits[1] * 100 + digits[2] * 10 + digits[3]
         month, day = digits[4] * 10 + digits[5], digits[6] * 10 + digits[7]
         hour, minute, second = (digits[at] * 10 + digits[at + 1] for at in (8, 10, 12))
@@ -103,7 +103,7 @@ class Text:
         good &= (year >= _FIRST_YEAR) & (year <= _LAST_YEAR) & (month >= 1) & (month <= 12)
         at = np.where(good, (year - _FIRST_YEAR) * 12 + month - 1, 0)
         good &= (day >= 1) & (day <= _MONTH_DAYS[at]) & (hour <= 23) & (minute <= 59) & (second <= 59)
-        seconds = (_MONTH_STARTS[at] + day - 1) * 86_400 + hour * 3600 + minute * 60 + second
+        seconds = (_MONTH_STARTS[at] + (day - 1)) * 86_400 + hour * 3600 + minute * 60 + second
         return seconds * 1000 + digits[14] * 100 + digits[15] * 10 + digits[16], good
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from meta_eval.lanes.production.query_log.outcomes import DUPLICATE, ELIGIBLE, MALFORMED
 from meta_eval.lanes.production.query_log.spill import Shares
 
-_HELD = 1 << 18
+_HELD = 1 << 20
 """Candidates held in memory before they are dealt into files."""
 _SHARES = 64
 _KEY, _OTHER, _ROW = slice(0, 2), slice(2, 4), 4
