@@ -35,7 +35,6 @@ from meta_eval.evidence.artifacts import Artifact
 from meta_eval.evidence.chronology import instant_ms
 from meta_eval.evidence.errors import VerificationError
 from meta_eval.evidence.replay import verified
-from meta_eval.lanes import catalogue
 from meta_eval.lanes.production import collection, metrics, policy, readiness, stages
 from meta_eval.lanes.production.chain import Surroundings, broken_link, unlike_upstream
 from meta_eval.lanes.production.remaking import remade
@@ -50,7 +49,7 @@ from meta_eval_tests.lanes.sessions.test_scored_sessions import artifact_of, mix
 from meta_eval_tests.lanes.usefulness.test_mutations import READY as USEFULNESS_STEPS
 from meta_eval_tests.lanes.usefulness.world import SMALL_POLICY as SMALL_STUDY
 from meta_eval_tests.lanes.usefulness.world import small
-from meta_eval_tests.test_mutated_kinds import calibrated
+from meta_eval_tests.test_mutated_kinds import calibrated, verifying_alone
 
 LEAST_MUTANTS = 5000
 _REHEARSED = {
@@ -168,19 +167,13 @@ def walked_elsewhere() -> tuple[int, int]:
     total = survivors = 0
     with tempfile.TemporaryDirectory() as home:
         for name, original in of_other_lanes(Path(home)).items():
-            tried = alone = 0
-            for place, mutant in forgeries(original):
-                tried += 1
-                try:
-                    verified(mutant, catalogue.REBUILDS)
-                except VerificationError:
-                    continue
-                alone += 1
-                if name.startswith("usefulness"):
-                    survivors += 1
+            tried, alone = verifying_alone(original)
+            if name.startswith("usefulness"):
+                survivors += len(alone)
+                for place in alone:
                     print(f"SURVIVOR {name} {place}", file=sys.stderr)
             total += tried
-            print(f"{name:<32} {tried:>5} mutants  {alone:>3} verify alone")
+            print(f"{name:<32} {tried:>5} mutants  {len(alone):>3} verify alone")
     return total, survivors
 
 

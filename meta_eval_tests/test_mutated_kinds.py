@@ -39,17 +39,23 @@ GIVEN = {
 }
 
 
-def test_a_forged_calibration_differs_in_nothing_but_what_it_was_given() -> None:
-    original, tried, found = calibrated(), 0, set()
+def verifying_alone(original: Artifact) -> tuple[int, list[str]]:
+    """How many forgeries of an artifact there are, and the places of those that verify by themselves."""
+    tried, alone = 0, []
     for place, mutant in forgeries(original):
         tried += 1
         try:
             verified(mutant, catalogue.REBUILDS)
         except VerificationError:
             continue
-        found.add(place)
+        alone.append(place)
+    return tried, alone
+
+
+def test_a_forged_calibration_differs_in_nothing_but_what_it_was_given() -> None:
+    tried, found = verifying_alone(calibrated())
     assert tried > 50
-    assert found == GIVEN
+    assert set(found) == GIVEN
 
 
 @pytest.mark.parametrize("plant", [{"note": "canary"}, {"caseId": None}, {"sliceDigest": "canary"}, {"given": {}}])

@@ -22,6 +22,7 @@ from meta_eval.evidence.errors import InputError, MetaEvalError, UsageError
 from meta_eval.home import log_engine
 from meta_eval.lanes.production.policy import CURRENT_POLICY
 from meta_eval.lanes.production.query_log import spark as spark_module
+from meta_eval.lanes.production.query_log.ahead import called_ahead
 from meta_eval.lanes.production.query_log.framing import FramingError
 from meta_eval.lanes.production.query_log.judging import Job
 from meta_eval.lanes.production.query_log.keys import Secrets
@@ -138,7 +139,7 @@ def test_results_are_taken_in_order_and_few_are_held(log: Path) -> None:
         return [{"number": number}]
 
     taken = []
-    for answers in spark_module._in_order((partial(task, number) for number in range(40)), 4):
+    for answers in called_ahead((partial(task, number) for number in range(40)), 4):
         taken.append(answers[0]["number"])
         assert max(begun) <= len(taken) + 4
     assert taken == list(range(40))

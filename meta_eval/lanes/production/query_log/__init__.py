@@ -5,7 +5,7 @@ Source: the production evaluation document, the query log. In the order of the d
 (row to outcome), `keys`, `duplicates` and `spill` (rows among rows), `cases` (what an export holds), `workers`,
 `judging` and `scan` (the whole log), `record` and `again` (a second reading); `outcomes` holds their names. `layouts`
 and `columns` are a quicker way to the answers of `parsing`; `ranges`, `spark` and `spark_session` read and judge on a
-cluster, in the place of `reading` and `workers`.
+cluster, in the place of `reading` and `workers`. `places` and `ahead` serve several of them.
 """
 
 from __future__ import annotations

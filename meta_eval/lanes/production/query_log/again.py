@@ -20,7 +20,7 @@ from meta_eval.lanes.production.policy import Policy
 from meta_eval.lanes.production.query_log.cases import Pseudonyms, SortedCases
 from meta_eval.lanes.production.query_log.judging import Job, judged_here
 from meta_eval.lanes.production.query_log.outcomes import ELIGIBLE, FUTURE, OUTCOMES, STALE, UNSUCCESSFUL
-from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, ROW_SCHEMA, RowReader, read_rows
+from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, RowReader, in_batches, read_rows
 from meta_eval.lanes.production.query_log.record import Record, Rows, fitting
 from meta_eval.lanes.production.query_log.scan import LogScan, Progress, ScannedLog, Tally
 from meta_eval.lanes.production.query_log.spill import private_folder
@@ -107,26 +107,14 @@ class _Chosen:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         self.log = self._told()
-        return iter(()) if self.log is None else self._batches(self.log.outcomes == ELIGIBLE)
+        return iter(()) if self.log is None else in_batches(self._wanted(self.log.outcomes == ELIGIBLE), BATCH_BYTES)
 
-    def _batches(self, eligible: np.ndarray) -> Iterator[pa.RecordBatch]:
-        held: list[pa.Array] = []
-        size = 0
+    def _wanted(self, eligible: np.ndarray) -> Iterator[pa.Array]:
         for batch in self._reader:
             wanted = eligible[self.row_count : self.row_count + batch.num_rows]
             self.row_count += batch.num_rows
             if wanted.size < batch.num_rows:
                 continue  # more rows than the record has: another log, which the receipt will tell
-            held.append(batch.column("row").filter(pa.array(wanted)))
-            size += held[-1].nbytes
-            if size >= BATCH_BYTES:
-                yield _joined(held)
-                held, size = [], 0
+            yield batch.column("row").filter(pa.array(wanted))
             if self._on_rows:
                 self._on_rows(self.row_count, self._reader.byte_count)
-        if held:
-            yield _joined(held)
-
-
-def _joined(rows: list[pa.Array]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.concat_arrays(rows)], schema=ROW_SCHEMA)

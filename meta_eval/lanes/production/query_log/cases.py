@@ -8,10 +8,8 @@ text, so a line of such a file is a case.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from meta_eval.evidence.canonical import canonical_bytes
+from meta_eval.lanes.production.pseudonyms import PREFIX
+from meta_eval.lanes.production.query_log.ahead import called_ahead
+from meta_eval.lanes.production.query_log.places import places_of
 from meta_eval.lanes.production.query_log.spill import Shares
 
 HELD_BYTES = 8 << 20
@@ -29,8 +30,7 @@ Pseudonyms = Callable[[pa.Array], pa.Array]
 _BEFORE_NAME, _BEFORE_QUESTION, _END, _NOTHING = (
     pa.scalar(text, pa.large_string()) for text in ('{"caseId":"', '","question":"', '"}\n', "")
 )
-_PREFIX = len("case-")
-_DIGITS_AT = len(_BEFORE_NAME.as_py()) + _PREFIX
+_DIGITS_AT = len(_BEFORE_NAME.as_py()) + len(PREFIX)
 _SHARES = 256
 _AHEAD = 2
 
@@ -80,19 +80,10 @@ class SortedCases:
             self._deal()
             shares = iter(self._dealt)
         comma = b""
-        for share in _in_order_ahead(filter(None, shares)):
+        # The next shares are put in order while one is used.
+        for share in called_ahead((partial(_in_order, share) for share in shares if share), _AHEAD):
             yield comma + share[:-1].replace(b"\n", b",")
             comma = b","
-
-
-def _in_order_ahead(shares: Iterator[bytes]) -> Iterator[bytes]:
-    """Each share's lines in order; the next two are put in order while one is used."""
-    with ThreadPoolExecutor(_AHEAD) as pool:
-        coming = deque(pool.submit(_in_order, share) for share in islice(shares, _AHEAD))
-        while coming:
-            ready = coming.popleft().result()
-            coming.extend(pool.submit(_in_order, share) for share in islice(shares, 1))
-            yield ready
 
 
 def written(query_ids: pa.Array, questions: pa.Array, pseudonyms: Pseudonyms) -> pa.Array:
@@ -122,7 +113,7 @@ def _shares(cases: pa.Array) -> np.ndarray:
 def _in_order(lines: bytes) -> bytes:
     """The lines in order of their pseudonyms, which are unlike."""
     data = np.frombuffer(lines, dtype=np.uint8)
-    bounds = np.concatenate(([0], np.flatnonzero(data == 0x0A) + 1))
+    bounds = np.concatenate(([0], places_of(data == 0x0A) + 1))
     width = lines.index(b'"', _DIGITS_AT) - _DIGITS_AT
     seen = np.ndarray((data.size - width + 1,), dtype=f"S{width}", buffer=lines, strides=(1,))
     order = np.argsort(seen[bounds[:-1] + _DIGITS_AT], kind="stable")

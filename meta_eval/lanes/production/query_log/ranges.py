@@ -15,9 +15,9 @@ from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
-from meta_eval.lanes.production.query_log.framing import BLANK, BOM
+from meta_eval.lanes.production.query_log.framing import FramingError
 from meta_eval.lanes.production.query_log.lines import LineFramer
-from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, CHUNK_BYTES, batch_of, checked
+from meta_eval.lanes.production.query_log.reading import BATCH_BYTES, CHUNK_BYTES, batch_of, checked, sniffed
 
 _HEAD = 1 << 16
 
@@ -77,12 +77,11 @@ def lines_of(path: Path) -> Lines | None:
     """
     with path.open("rb") as file:
         head, size = file.read(_HEAD), file.seek(0, 2)
-    text = head.removeprefix(BOM)
-    first = len(head) - len(text.lstrip(BLANK))
-    # A NUL among the first four bytes is UTF-16 or UTF-32.
-    if head[first : first + 1] != b"{" or b"\x00" in head[:4]:
+    try:
+        framer, first, line_at, _ = sniffed(head, 0, 0)
+    except FramingError:
         return None
-    return Lines(first, head.rfind(b"\n", 0, first) + 1, size)
+    return Lines(first, line_at, size) if isinstance(framer, LineFramer) else None
 
 
 def _line_begin(file: BinaryIO, start: int, stop: int | None, chunk_bytes: int) -> int | None:

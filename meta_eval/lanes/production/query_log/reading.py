@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,16 +61,7 @@ class RowReader:
         Raises:
             InputError: not readable, not UTF-8, not JSON, empty or cut; names the byte offset.
         """
-        held: list[pa.Array] = []
-        size = 0
-        for rows in self._rows():
-            held.append(rows)
-            size += rows.nbytes
-            if size >= self._batch_bytes:
-                yield batch_of(held)
-                held, size = [], 0
-        if any(map(len, held)):
-            yield batch_of(held)
+        yield from in_batches(self._rows(), self._batch_bytes)
 
     def _rows(self) -> Iterator[pa.Array]:
         try:
@@ -109,12 +100,12 @@ class RowReader:
                 head += piece
                 if at == 0 and len(head) < 4:
                     continue
-                framer, at, line_at, head = _sniffed(head, at, line_at)
+                framer, at, line_at, head = sniffed(head, at, line_at)
                 piece = head
             if framer is not None:
                 yield framer.feed(piece)
         if framer is None:
-            framer, at, line_at, head = _sniffed(head, at, line_at)
+            framer, at, line_at, head = sniffed(head, at, line_at)
             if framer is None:
                 raise FramingError("empty, where a query log is due", 0)
             yield framer.feed(head)
@@ -132,13 +123,31 @@ def read_rows(
     return RowReader(path, on_bytes=on_bytes, batch_bytes=batch_bytes, chunk_bytes=chunk_bytes)
 
 
+def in_batches(parts: Iterable[pa.Array], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Rows that come in parts as batches of about `batch_bytes`; none is without rows."""
+    held: list[pa.Array] = []
+    size = 0
+    for rows in parts:
+        held.append(rows)
+        size += rows.nbytes
+        if size >= batch_bytes:
+            yield batch_of(held)
+            held, size = [], 0
+    if any(map(len, held)):
+        yield batch_of(held)
+
+
 def batch_of(rows: list[pa.Array]) -> pa.RecordBatch:
     """Rows as one batch."""
     return pa.RecordBatch.from_arrays([joined([part for part in rows if len(part)])], schema=ROW_SCHEMA)
 
 
-def _sniffed(head: bytes, at: int, line_at: int) -> tuple[ArrayFramer | LineFramer | None, int, int, bytes]:
-    """The framer that the first byte of substance asks for, or none yet; offsets; the text from there on."""
+def sniffed(head: bytes, at: int, line_at: int) -> tuple[ArrayFramer | LineFramer | None, int, int, bytes]:
+    """The framer that the first byte of substance asks for, or none yet; offsets; the text from there on.
+
+    Raises:
+        FramingError: not UTF-8, or not JSON.
+    """
     if at == 0:
         # UTF-16 and UTF-32 show in a NUL among the first four bytes, which no log has.
         if b"\x00" in head[:4]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import pyarrow as pa
 
 from meta_eval.evidence.canonical import unreadable
 from meta_eval.evidence.errors import InputError, MetaEvalError
+from meta_eval.lanes.production.query_log.ahead import called_ahead
 from meta_eval.lanes.production.query_log.framing import FramingError
 from meta_eval.lanes.production.query_log.judging import Found, Job, judged
 from meta_eval.lanes.production.query_log.ranges import Lines, Piece, lines_of
@@ -109,7 +109,7 @@ class SparkReading:
             hashing = stack.enter_context(ThreadPoolExecutor(1))
             same: list[Future[bool]] = []
             ahead = session.sparkContext.defaultParallelism + 2
-            for answer in chain.from_iterable(stack.enter_context(closing(_in_order(calls, ahead)))):
+            for answer in chain.from_iterable(stack.enter_context(closing(called_ahead(calls, ahead)))):
                 result = self._result(answer)
                 same.append(hashing.submit(_is_same, file, answer, receipt))
                 self.byte_count = answer["stop"]
@@ -129,7 +129,7 @@ class SparkReading:
                 session = stack.enter_context(self._spark.opened(folder))
                 calls = (partial(_answers, partial(_frame, session, batch), task) for batch in chain([first], batches))
                 ahead = min(session.sparkContext.defaultParallelism + 2, _MOST_SENT)
-                for answer in chain.from_iterable(stack.enter_context(closing(_in_order(calls, ahead)))):
+                for answer in chain.from_iterable(stack.enter_context(closing(called_ahead(calls, ahead)))):
                     self.byte_count = reader.byte_count
                     yield self._result(answer)
         self.receipt, self.byte_count = reader.receipt, reader.byte_count
@@ -144,22 +144,6 @@ class SparkReading:
 
 
 # --- this side --------------------------------------------------------------------------------------------------
-
-
-def _in_order(calls: Iterable[Callable[[], Answers]], ahead: int) -> Generator[Answers, None, None]:
-    """Each call's answers in the order of the calls, of which `ahead` are under way or wait to be taken."""
-    with ThreadPoolExecutor(ahead) as pool:
-        waiting: deque[Future[Answers]] = deque()
-        try:
-            for call in calls:
-                waiting.append(pool.submit(call))
-                if len(waiting) > ahead:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 def _answers(frame: Callable[[], DataFrame], task: Callable[..., Any]) -> Answers:
